@@ -35,7 +35,7 @@ PURE = (
     "shardviz.notation",
     "shardviz.notation.notations",
     "shardviz.planner",
-    "shardviz.planner.pricing.sweep",
+    "shardviz.planner.pricing.costs",
     "shardviz.timeline.of_plan",
     "shardviz.collectives",
     "shardviz.collectives.operations",

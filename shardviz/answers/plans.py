@@ -11,19 +11,17 @@ from shardviz.lazy_names import LazyImports
 from shardviz.notation.numbers import parse_range
 from shardviz.planner import planner, ranking
 from shardviz.planner.plan import LOCAL_OPS
-from shardviz.planner.pricing.costs import PlanCost, price
+from shardviz.planner.pricing.costs import PlanCost, Sweep, price, sweep
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import train_step
 from shardviz.targets.hardware import placed_for
 
 with LazyImports():
-    from shardviz.planner.pricing import sweep as sweeping
     from shardviz.stepping import collective_matmul, collective_run, plan_run, plan_step
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine, PlacedMesh
     from shardviz.planner.plan import Plan
-    from shardviz.planner.pricing.sweep import Sweep
     from shardviz.planner.problem import Objective, Problem
     from shardviz.planner.ranking import Candidate
     from shardviz.sharding import Mesh
@@ -90,7 +88,7 @@ class PricedProblem:
     def sweep(self, over: str) -> Sweep:
         """The cost over sizes of a dimension or of a mesh axis, ``b=1Ki:1Mi``. Raises `QuestionError` for a
         size that its axes do not divide, and where a time is not known."""
-        return sweeping.sweep(self.problem, parse_range(over), self._place)
+        return sweep(self.problem, parse_range(over), self._place)
 
     def played(self, number: int = 0) -> PlanRun | None:
         """The plan on small numbers, for all steps, 0, or one that sends nothing; None for another, which has

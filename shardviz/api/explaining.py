@@ -44,7 +44,7 @@ with LazyImports():
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from shardviz.planner.pricing.sweep import Sweep
+    from shardviz.planner.pricing.costs import Sweep
     from shardviz.planner.problem import Problem
     from shardviz.planner.ranking import Candidate
     from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding

@@ -16,10 +16,9 @@ from shardviz.lazy_names import LazyImports
 from shardviz.models.answer import ModelAnswer, answered, model_question
 from shardviz.models.model import Model, ModelParameter
 from shardviz.models.rule_files import function_rules, named_rules, rules_of_pairs, spec_of_jax
-from shardviz.models.rule_set import RuleSet
+from shardviz.models.rule_set import RuleSet, SplitParameter
 from shardviz.models.serving import ServingAnswer, serving_answer
 from shardviz.models.sources import read_model
-from shardviz.models.splitting import SplitParameter
 from shardviz.planner.problem.training import parse_training
 from shardviz.sharding import PartitionSpec, canonical_dtype
 from shardviz.targets.hardware import placed_for

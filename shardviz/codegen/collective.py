@@ -26,7 +26,7 @@ from shardviz.codegen.code_literals import (
 )
 from shardviz.collectives.operations.several_dims import OfSeveral, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
-from shardviz.planner.problem.statement_code import dtype_code
+from shardviz.planner.problem.jax_code import dtype_code
 from shardviz.sharding import PartitionSpec
 from shardviz.stepping.question import distinct, joined
 from shardviz.targets import MAX_CPU_DEVICES, UNSAFE

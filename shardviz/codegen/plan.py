@@ -27,9 +27,9 @@ from shardviz.codegen.problem import MAX_BYTES, SURE, is_small, is_uneven, title
 from shardviz.codegen.program_function import ProgramFunction
 from shardviz.collectives.operations.several_dims import collected, dealt
 from shardviz.errors import QuestionError
-from shardviz.planner.copies import PlanCopies
-from shardviz.planner.problem.functions import ABOVE_ZERO, KEEP_WHOLE
-from shardviz.planner.problem.statement_code import dtype_code, statement_code
+from shardviz.planner.plan import PlanCopies
+from shardviz.planner.problem.functions import FUNCTIONS, statement_code
+from shardviz.planner.problem.jax_code import dtype_code
 from shardviz.sharding import ShardedArray
 from shardviz.stepping.plan_step import moved_axes, operation_of_step
 from shardviz.targets import MAX_CPU_DEVICES
@@ -197,7 +197,7 @@ class _Writer:
 
     @property
     def _is_linear(self) -> bool:
-        return all(part.function in KEEP_WHOLE for part in self.plan.problem.parts)
+        return all(FUNCTIONS[part.function].keeps_integers for part in self.plan.problem.parts)
 
     def numbers(self) -> list[str]:
         """The arguments: made where they are small, else their shapes."""
@@ -256,7 +256,7 @@ class _Writer:
         is_first = array.name == self.plan.problem.arguments[0].name
         if not self._is_linear:
             largest = "1" if is_first or summed < 3 else f"{(3 / summed) ** 0.5:.3g}"
-            least = ", 0" if any(statement.function in ABOVE_ZERO for statement, _ in uses) else ""
+            least = ", 0" if any(FUNCTIONS[statement.function].of_positive for statement, _ in uses) else ""
             return f"numbers({shape}, {largest}, {dtype}{least})"
         # About four ones meet in an element of the first product, one in those of others.
         wanted = 4 if part is self.plan.problem.parts[0] else 1

@@ -22,7 +22,7 @@ from shardviz.codegen.code_literals import (
 from shardviz.codegen.program_function import ProgramFunction, stacked
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chip_torus import SPLIT, parts_by_slice
-from shardviz.planner.problem.statement_code import dtype_code
+from shardviz.planner.problem.jax_code import dtype_code
 from shardviz.targets import MAX_CPU_DEVICES, SHARDY_PASSES, TARGETS, Target, check_mesh
 from shardviz.targets.hardware import target_config, topology_request
 

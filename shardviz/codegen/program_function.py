@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import names_code, spec_code
-from shardviz.planner.problem.statement_code import dtype_code, statement_code
+from shardviz.planner.problem.functions import statement_code
+from shardviz.planner.problem.jax_code import dtype_code
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:

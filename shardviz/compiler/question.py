@@ -19,7 +19,7 @@ from shardviz.compiler.messages import (
 )
 from shardviz.errors import QuestionError, TargetError, plural
 from shardviz.lazy_names import LazyImports
-from shardviz.planner.problem.statement_code import statement_code
+from shardviz.planner.problem.functions import statement_code
 from shardviz.reports.lowered_module import LoweredModule, ProgramChange, ScheduleCandidate
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 from shardviz.sharding.axis_parts import finest_parts, in_parts

@@ -228,7 +228,7 @@ def _told_times(cost: PlanCost, answers: Iterable[TimesAnswer]) -> list[Beside]:
     return tellers
 
 
-_folded = late("shardviz.models.splitting", "folded")
+_folded = late("shardviz.models.rule_set", "folded")
 SOURCES = {
     "device_numbers": lambda device: plain_values(device[1]),
     "group_count": lambda collective: collective.group_count or None,

@@ -1,9 +1,6 @@
-"""A question about a whole model, from what a user wrote, and its answer: the step, the memory of a device,
-and what moves from one answer to another.
-
-A step is the plans of the embedding, the layers and the logits, and their sums. The layers are alike, so one
-of them is planned. A train step ends with the loss of each token.
-"""
+"""A question about a whole model and its answer: the step, the memory of a device, and what moves from one
+answer to another. A step is the plans of the embedding, of one of the layers, which are alike, and of the
+logits, in a train step with the loss of each token."""
 
 from __future__ import annotations
 
@@ -16,8 +13,16 @@ from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.models.layer_program import ModelPart, Tokens, architecture_of, model_parts, spread
 from shardviz.models.model import Model
-from shardviz.models.rule_set import RuleSet, ShardingRule, inputs_spec
-from shardviz.models.splitting import FoldedParameter, SplitModel, SplitParameter, folded, split_model
+from shardviz.models.rule_set import (
+    FoldedParameter,
+    RuleSet,
+    ShardingRule,
+    SplitModel,
+    SplitParameter,
+    folded,
+    inputs_spec,
+    split_model,
+)
 from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.pricing.priced_plan import PricedStep, sums_of
@@ -62,10 +67,9 @@ def model_question(
     sequence: int | None = None,
     inputs: str = "",
 ) -> ModelQuestion:
-    """The question; without a `batch` of as many sequences as devices split it, each of `USUAL_SEQUENCE`
-    tokens or as many as the model takes. With a `dtype` the model's weights have it. Raises `QuestionError`
-    for rules that do not fit the model or the mesh, for another dtype, and for less than one sequence or
-    token."""
+    """The question; without a `batch` of as many sequences as devices split it, without a `sequence` of
+    `USUAL_SEQUENCE` tokens or as many as the model takes; with a `dtype` the weights have it. Raises
+    `QuestionError` for what does not fit the model or the mesh."""
     if dtype:
         model = in_dtype(model, dtype)
     split = split_model(model, rules, mesh)
@@ -88,8 +92,8 @@ def usual_sequence(model: Model) -> int:
 
 
 def with_changes(question: ModelQuestion, changes: Sequence[ShardingRule]) -> ModelQuestion:
-    """The question with other splits, patterns of names with a spec each, which decide before the rules.
-    Raises `QuestionError` for a spec that does not fit."""
+    """The question with splits that decide before the rules. Raises `QuestionError` for one that does not
+    fit."""
     if not changes:
         return question
     split = question.split
@@ -98,33 +102,20 @@ def with_changes(question: ModelQuestion, changes: Sequence[ShardingRule]) -> Mo
 
 
 def read_change(text: str) -> ShardingRule:
-    """``q_proj=_ tensor``, a pattern of names and a spec. Raises `QuestionError` where one of them is
-    missing."""
+    """``q_proj=_ tensor``, a pattern of names and a spec. Raises `QuestionError` where one is missing."""
     pattern, _, spec = (word.strip() for word in text.rpartition("="))
     if not pattern or not spec:
         raise QuestionError(f"{quote(text)} is not a change of a sharding", "write 'q_proj=_ tensor'")
-    return changed_split(pattern, spec)
-
-
-def changed_split(pattern: str, spec: str) -> ShardingRule:
-    """A change of the split of those parameters in whose names a pattern is found."""
     return ShardingRule(pattern, spec, "a change")
 
 
 def in_dtype(model: Model, dtype: str, activations: str = "") -> Model:
-    """The model with all its parameters in a dtype, but those of whole numbers, and activations in it too
-    unless they have their own."""
-    name = canonical_dtype(dtype)
-    parameters = tuple(
-        parameter if parameter.dtype[0] in "sup" else replace(parameter, dtype=name)
-        for parameter in model.parameters
-    )
-    architecture = model.architecture
-    return replace(
-        model,
-        parameters=parameters,
-        architecture=None if architecture is None else replace(architecture, dtype=activations or name),
-    )
+    """The model with its parameters, but those of whole numbers, and its activations in a dtype."""
+    name, architecture = canonical_dtype(dtype), model.architecture
+    if architecture is not None:
+        architecture = replace(architecture, dtype=activations or name)
+    parameters = (each if each.dtype[0] in "sup" else replace(each, dtype=name) for each in model.parameters)
+    return replace(model, parameters=tuple(parameters), architecture=architecture)
 
 
 @dataclass(frozen=True)
@@ -149,7 +140,6 @@ class ModelStep:
 
     @property
     def layer(self) -> PlannedPart:
-        """The layers."""
         return max(self.parts, key=lambda part: part.cost.layers)
 
     @cached_property
@@ -189,17 +179,14 @@ class ModelStep:
 
     @property
     def wire_bytes(self) -> int:
-        """Bytes that a device sends."""
         return sum(part.cost.layers * part.cost.wire_bytes for part in self.parts)
 
     @property
     def flops(self) -> int:
-        """Operations of a device."""
         return sum(part.cost.layers * part.cost.flops for part in self.parts)
 
     @property
     def count(self) -> int:
-        """Collectives that run."""
         return sum(part.cost.layers * len(part.cost.plan.collectives) for part in self.parts)
 
 
@@ -292,24 +279,19 @@ def change(before: ModelAnswer, after: ModelAnswer) -> ModelChange:
         for parameter in after.question.split.parameters
     ]
     others = folded(parameter for first, parameter in pairs if first.spec != parameter.spec)
-    parameters = (
-        (FoldedParameter(parameter.name, split[parameter.first.parameter.name], parameter.count), parameter)
-        for parameter in others
-    )
-    return ModelChange(before, after, tuple(parameters), tuple(_moved(before.step, after.step)))
-
-
-def _moved(before: ModelStep | None, after: ModelStep | None) -> Iterator[MovedCollective]:
-    one, other = _totals(before), _totals(after)
-    for key in dict.fromkeys((*one, *other)):
-        old, new = one.get(key, (0, 0, 0.0)), other.get(key, (0, 0, 0.0))
-        if old[:2] != new[:2]:
-            yield MovedCollective(*key, (old[0], new[0]), (old[1], new[1]), (old[2], new[2]))
+    parameters = ((replace(one, first=split[one.first.parameter.name]), one) for one in others)
+    old, new, none = _totals(before.step), _totals(after.step), (0, 0, 0.0)
+    moved = []
+    for key in dict.fromkeys((*old, *new)):
+        one, other = old.get(key, none), new.get(key, none)
+        if one[:2] != other[:2]:
+            figures = (one[0], other[0]), (one[1], other[1]), (one[2], other[2])
+            moved.append(MovedCollective(*key, *figures))
+    return ModelChange(before, after, tuple(parameters), tuple(moved))
 
 
 def _totals(step: ModelStep | None) -> dict[tuple[str, Phase, str, tuple[str, ...]], tuple[int, int, float]]:
-    """The number, the bytes and the seconds of all runs of the collectives that are alike: by part, phase,
-    operation and axes."""
+    """Number, bytes and seconds of all runs of the collectives that are alike."""
     totals: dict[tuple[str, Phase, str, tuple[str, ...]], tuple[int, int, float]] = {}
     for part in step.parts if step is not None else ():
         runs = part.cost.layers
@@ -325,17 +307,17 @@ def model_memory(question: ModelQuestion, step: ModelStep | None = None) -> Mode
     """The memory of a model; with a planned step also what that holds."""
     training, parameters = question.training, question.split.parameters
     optimizer = None if training is None else training.optimizer
-    activations = None
-    if step is not None and (kept := step.layer.cost.training_memory) is not None:
-        activations = kept.activations
+    kept = None if step is None else step.layer.cost.training_memory
+    cache, of = None, question.model.architecture
+    if of is not None:
+        keys = cache_array(question.split, question.tokens)
+        cache = of.cache_arrays * keys.bytes_per_device(question.mesh)
     return ModelMemory(
         parameters=question.split.bytes_per_device,
         gradients=0 if training is None else _gradient_bytes(parameters, optimizer),
-        optimizer=0
-        if optimizer is None
-        else sum(_state_bytes(parameter, optimizer) for parameter in parameters),
-        keys_and_values=_cache_bytes(question),
-        activations=activations,
+        optimizer=sum(_state_bytes(each, optimizer) for each in parameters) if optimizer else 0,
+        keys_and_values=cache,
+        activations=None if kept is None else kept.activations,
         working=None if step is None else _working_bytes(step, optimizer),
         limit=question.placed.machine.device.limit_bytes,
         allocated=question.placed.machine.allocated,
@@ -344,16 +326,13 @@ def model_memory(question: ModelQuestion, step: ModelStep | None = None) -> Mode
 
 def _gradient_bytes(parameters: Iterable[SplitParameter], optimizer: Optimizer | None) -> int:
     return sum(
-        array_bytes(
-            parameter.shard_shape, parameter.parameter.dtype if optimizer is None else optimizer.gradients
-        )
-        for parameter in parameters
+        array_bytes(each.shard_shape, optimizer.gradients if optimizer else each.parameter.dtype)
+        for each in parameters
     )
 
 
 def _state_bytes(each: SplitParameter, optimizer: Optimizer) -> int:
-    """Bytes of a master copy, where there is one, and of the moments, as `optimizer_statements` splits
-    them."""
+    """Bytes of a master copy, where there is one, and of the moments."""
     parameter = each.parameter
     dims = tuple(f"d{index}" for index in range(len(parameter.shape)))
     array = ShardedArray(parameter.name, dims, parameter.shape, parameter.dtype, each.spec)
@@ -361,14 +340,6 @@ def _state_bytes(each: SplitParameter, optimizer: Optimizer) -> int:
     dtypes = [optimizer.master] if optimizer.master not in ("", parameter.dtype) else []
     dtypes += [optimizer.moments] * 2 if optimizer.rule == "adam" else []
     return sum(array_bytes(shard, dtype) for dtype in dtypes)
-
-
-def _cache_bytes(question: ModelQuestion) -> int | None:
-    """Bytes of the keys and values of all layers for all tokens."""
-    of = question.model.architecture
-    if of is None:
-        return None
-    return of.cache_arrays * cache_array(question.split, question.tokens).bytes_per_device(question.mesh)
 
 
 def cache_array(split: SplitModel, tokens: Tokens, dtype: str = "") -> ShardedArray:
@@ -393,9 +364,8 @@ def cache_array(split: SplitModel, tokens: Tokens, dtype: str = "") -> ShardedAr
 
 
 def _working_bytes(step: ModelStep, optimizer: Optimizer | None) -> int:
-    """The most that any part holds beside its own parameters and their state: forward and backward with the
-    activations of the layers before it, then with the gradients of those behind it, whose backward pass is
-    first."""
+    """The most that any part holds beside its own parameters and their state: with the activations of the
+    layers before it, then with the gradients of those behind it, whose backward pass is first."""
     most = kept = 0
     for index, part in enumerate(step.parts):
         memory, cost = part.cost.training_memory, part.cost

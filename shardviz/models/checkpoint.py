@@ -22,9 +22,8 @@ from pathlib import Path
 
 from shardviz.errors import QuestionError, quote
 from shardviz.models.model import Model, ModelParameter
-from shardviz.models.rule_set import RuleSet
-from shardviz.models.sources import ModelFileError, announce, json_table, text_of
-from shardviz.models.splitting import FoldedParameter, SplitModel, folded, split_model
+from shardviz.models.rule_set import FoldedParameter, RuleSet, SplitModel, folded, split_model
+from shardviz.models.sources import ModelFileError, announce, in_order, json_table, text_of
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray, canonical_dtype
 from shardviz.sharding.mesh import writable_names
 from shardviz.user_files import is_folder, is_there
@@ -110,9 +109,8 @@ def _read(
     dims = tuple(f"d{dim}" for dim in range(len(shape)))
     held_by, needed, held, read = {}, 0, 0, 0
     if before is not None:
-        held_by = {
-            each.id: each.slices for each in Layout(ShardedArray("x", dims, shape, "u8", before), saved)
-        }
+        layout = Layout(ShardedArray("x", dims, shape, "u8", before), saved)
+        held_by = {each.id: each.slices for each in layout}
     for device in Layout(ShardedArray("x", dims, shape, "u8", after), mesh):
         needed += math.prod(stop - start for start, stop in device.slices)
         both = zip(device.slices, held_by.get(device.id, ((0, 0),) * len(dims)), strict=True)
@@ -141,7 +139,7 @@ def read_checkpoint(text: str, dtype: str = "") -> Checkpoint:
     mesh = max(meshes, key=lambda each: meshes[each], default=None)
     arrays, shapeless = [], []
     names = dict.fromkeys((*pieces, *splits))
-    for name in sorted(names, key=lambda name: [(len(p) * p.isdigit(), p) for p in _NUMBER.split(name)]):
+    for name in sorted(names, key=in_order):
         on, entries = splits.get(name, (None, ()))
         shape, kind = _declared(stored, name)
         piece, spec = pieces.get(name, ()), None
@@ -195,21 +193,20 @@ def _pieces(folder: Path) -> dict[str, Shape]:
     """The shape of each array's stored pieces, () where older versions do not say it."""
     file = folder / METADATA
     tree = json_table(text_of(file, MAX_BYTES), str(file)).table("tree_metadata")
-    return {
-        ".".join(str(key["key"]) for key in leaf["key_metadata"]): tuple(
-            map(int, leaf["value_metadata"].get("write_shape", ()))
-        )
-        for leaf in tree.values.values()
-        if leaf["value_metadata"].get("value_type") in ("jax.Array", "np.ndarray")
-    }
+    found = {}
+    for leaf in tree.values.values():
+        keys, value = leaf["key_metadata"], leaf["value_metadata"]
+        if value.get("value_type") in ("jax.Array", "np.ndarray"):
+            name = ".".join(str(key["key"]) for key in keys)
+            found[name] = tuple(map(int, value.get("write_shape", ())))
+    return found
 
 
 def _splits(folder: Path) -> dict[str, tuple[Mesh | None, tuple[tuple[str, ...], ...]]]:
     """The mesh of each array, None for one on a single device, and its spec's entries."""
     file, found = folder / SHARDING, {}
-    for name, text in (
-        json_table(text_of(file, MAX_BYTES), str(file)).values.items() if is_there(file) else ()
-    ):
+    given = json_table(text_of(file, MAX_BYTES), str(file)).values if is_there(file) else {}
+    for name, text in given.items():
         said, mesh = json.loads(text), None
         own = said.get("axis_names", ())
         axes = dict(zip(own, writable_names(own), strict=True))

@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 from shardviz.errors import QuestionError
 from shardviz.models.model import LAYER, Architecture, ArchitectureParameter, Model, described_parameters
+from shardviz.models.rule_set import SplitModel, SplitParameter
 from shardviz.models.sources import bare_name
-from shardviz.models.splitting import SplitModel, SplitParameter
 from shardviz.planner.problem import Problem
 from shardviz.planner.problem.reading import program_problem, read_program
 from shardviz.planner.problem.sizes import program_sizes
@@ -52,9 +52,9 @@ class ModelPart:
 
 
 def model_parts(split: SplitModel, tokens: Tokens, *, with_loss: bool = False) -> tuple[ModelPart, ...]:
-    """The embedding, the layers and the logits of a model, whose parameters are split; with the loss of each
-    token, where that is asked for. Raises `QuestionError` where no architecture is known, where a parameter
-    is missing or has another shape than the architecture's, and where layers are not split alike."""
+    """The embedding, the layers and the logits of a model, with the loss of each token where that is asked
+    for. Raises `QuestionError` for an architecture that is not known, a parameter that does not fit it, and
+    layers that are not split alike."""
     of = architecture_of(split.model)
     known = {bare_name(parameter.parameter.name): parameter for parameter in split.parameters}
     weights: dict[str, tuple[str, PartitionSpec, str]] = {}
@@ -94,9 +94,8 @@ def layers_text(model: Model, batch: int, sequence: int) -> tuple[str, str]:
 
 
 def parameter_specs(model: Model, specs: Mapping[str, PartitionSpec], mesh: Mesh) -> dict[str, PartitionSpec]:
-    """The specs of parameters, by words in their names, from those of a layer's program: the dimensions that
-    a logical axis is made of are one again. All axes of the layers split the vocabulary of the tables, if
-    they divide it."""
+    """The specs of parameters, by words in their names, from those of a layer's program. All axes of the
+    layers split the vocabulary of the tables, if they divide it."""
     of, found = architecture_of(model), dict[str, PartitionSpec]()
     before, of_layer, after = described_parameters(of)
     for described in of_layer:
@@ -113,17 +112,9 @@ def parameter_specs(model: Model, specs: Mapping[str, PartitionSpec], mesh: Mesh
 
 
 def _sizes(of: Architecture, batch: int, tokens: int, keys: int) -> dict[str, int]:
-    """Elements of the dimensions of a model's programs."""
-    sizes = {
-        "b": batch,
-        "t": tokens,
-        "s": keys,
-        "v": of.vocab,
-        "d": of.width,
-        "f": of.hidden,
-        "e": of.experts,
-    }
-    return {**sizes, **_head_sizes(of)}
+    sizes = {"b": batch, "t": tokens, "s": keys}
+    sizes |= {"v": of.vocab, "d": of.width, "f": of.hidden, "e": of.experts}
+    return sizes | _head_sizes(of)
 
 
 def architecture_of(model: Model) -> Architecture:
@@ -202,11 +193,10 @@ def _in_program(
 
 def _decoder_texts(of: Architecture, with_loss: bool, decodes: bool) -> Iterator[tuple[str, str, int]]:
     yield "embedding", "x[b,t,d] = take({embed_tokens}, tokens[b,t])", 1
-    four = of.norms == 4
-    attention, mlp = "attention_out", "mlp_out"
-    if four:
-        attention = "rms_norm(attention_out, d, {post_attention_layernorm})"
-        mlp = "rms_norm(mlp_out, d, {post_feedforward_layernorm})"
+    attention, mlp, norm = "attention_out", "mlp_out", "post_attention_layernorm"
+    if of.norms == 4:
+        attention = f"rms_norm(attention_out, d, {{{norm}}})"
+        mlp, norm = "rms_norm(mlp_out, d, {post_feedforward_layernorm})", "pre_feedforward_layernorm"
     dense = [
         "gate = norm2 * {gate_proj}",
         "up = norm2 * {up_proj}",
@@ -217,7 +207,7 @@ def _decoder_texts(of: Architecture, with_loss: bool, decodes: bool) -> Iterator
         *_heads(of, "{q_proj}", "{k_proj}", "{v_proj}", decodes),
         "attention_out[b,t,d] = heads * {o_proj}",
         f"middle = x + {attention}",
-        f"norm2 = rms_norm(middle, d, {{{'pre_feedforward' if four else 'post_attention'}_layernorm}})",
+        f"norm2 = rms_norm(middle, d, {{{norm}}})",
         *(_experts(of, "b" if decodes else "t") if of.experts else dense),
         f"y = middle + {mlp}",
     ]
@@ -228,24 +218,22 @@ def _decoder_texts(of: Architecture, with_loss: bool, decodes: bool) -> Iterator
 
 def _heads(of: Architecture, query: str, key: str, value: str, decodes: bool) -> list[str]:
     dims = ",".join(_letters("heads", of))
-    if decodes:
-        return [
-            f"queries[b,t,{dims}] = norm1 * {query}",
-            f"new_keys[b,t,k,h] = norm1 * {key}",
-            f"new_values[b,t,k,h] = norm1 * {value}",
-            f"heads[b,t,{dims}] = attention(queries, keys[b,s,k,h], values[b,s,k,h])",
-        ]
-    return [
-        f"queries[b,t,{dims}] = norm1 * {query}",
+    made = [
         f"keys[b,s,k,h] = norm1[b,s,d] * {key}",
         f"values[b,s,k,h] = norm1[b,s,d] * {value}",
         f"heads[b,t,{dims}] = causal_attention(queries, keys, values)",
     ]
+    if decodes:
+        made = [
+            f"new_keys[b,t,k,h] = norm1 * {key}",
+            f"new_values[b,t,k,h] = norm1 * {value}",
+            f"heads[b,t,{dims}] = attention(queries, keys[b,s,k,h], values[b,s,k,h])",
+        ]
+    return [f"queries[b,t,{dims}] = norm1 * {query}", *made]
 
 
 def _experts(of: Architecture, along: str) -> list[str]:
-    """Each of the tokens `along` a dimension goes to the places of its experts, of which each has enough
-    where all are chosen as often."""
+    """Each of the tokens `along` a dimension goes to the places of its experts."""
     other = "t" if along == "b" else "b"
     names = ("w1", "w3", "w2") if of.family == "mixtral" else ("gate_proj", "up_proj", "down_proj")
     gate, up, down = (f"{{{name}}}" for name in names)
@@ -298,12 +286,8 @@ def _letters(dim: str, architecture: Architecture) -> str:
     return letters.replace("g", "") if architecture.heads == architecture.kv_heads else letters
 
 
-def _head_sizes(architecture: Architecture) -> dict[str, int]:
-    return {
-        "k": architecture.kv_heads,
-        "g": architecture.heads // architecture.kv_heads,
-        "h": architecture.head_size,
-    }
+def _head_sizes(of: Architecture) -> dict[str, int]:
+    return {"k": of.kv_heads, "g": of.heads // of.kv_heads, "h": of.head_size}
 
 
 def spread(axes: Sequence[str], sizes: Sequence[int], mesh: Mesh) -> list[tuple[str, ...]]:

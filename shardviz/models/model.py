@@ -7,6 +7,7 @@ GPT-2 [inputs, outputs]. The matrices of all experts of a layer are one array, a
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -130,10 +131,10 @@ class Model:
     @property
     def dtypes(self) -> tuple[str, ...]:
         """The dtypes of the parameters, that of the most bytes first."""
-        held: dict[str, int] = {}
+        held = Counter[str]()
         for parameter in self.parameters:
-            held[parameter.dtype] = held.get(parameter.dtype, 0) + parameter.nbytes
-        return tuple(sorted(held, key=lambda dtype: -held[dtype]))
+            held[parameter.dtype] += parameter.nbytes
+        return tuple(dtype for dtype, _ in held.most_common())
 
 
 Described = tuple[ArchitectureParameter, ...]
@@ -223,8 +224,5 @@ def _gpt2() -> tuple[Described, Described, Described]:
         *pair(f"h.{LAYER}.mlp.c_fc", "embed", "mlp"),
         *pair(f"h.{LAYER}.mlp.c_proj", "mlp", "embed", role="mlp_c_proj"),
     )
-    tables = (
-        _described("wte.weight", "vocab", "embed"),
-        _described("wpe.weight", "positions", "embed", role=""),
-    )
-    return tables, of_layer, pair("ln_f", "norm")
+    words = _described("wte.weight", "vocab", "embed")
+    return (words, _described("wpe.weight", "positions", "embed", role="")), of_layer, pair("ln_f", "norm")

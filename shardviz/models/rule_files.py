@@ -1,4 +1,4 @@
-"""Files of rules, told apart by what they hold, and the sets that ship, by name.
+"""Files of rules, told apart by their endings, and the sets that ship, by name.
 
 TOML            [rules] with patterns and specs, or [logical] with logical axes; and perhaps `inputs`
 Python          a list of pairs or a dictionary, read as it is written, without running the file: regular
@@ -7,9 +7,6 @@ FILE.py:NAME    that list of several
 YAML            `logical_axis_rules` of a MaxText configuration, `axis_resources` and
                 `parameter_axis_resources` of a Levanter one (haliax)
 JSON            an object of patterns or logical axes
-
-What PyYAML composes is read, and nothing is constructed: nodes have their lines, and what an alias stands for
-is one node, however often it is named.
 """
 
 from __future__ import annotations
@@ -45,7 +42,6 @@ from shardviz.strict_table import parsed_table
 if TYPE_CHECKING:
     from yaml.nodes import Node
 
-_ENDINGS = (".toml", ".json", ".yml", ".yaml", ".py")
 _SPECS = ("PartitionSpec", "PS", "P")
 _WORD = re.compile(r"[A-Za-z0-9](?:\w*[A-Za-z0-9])?", re.ASCII)
 """A logical axis, or a mesh axis; ``X_`` is a spec."""
@@ -62,7 +58,7 @@ MAX_BYTES = 500_000
 def named_rules(text: str, mesh: Mesh) -> RuleSet:
     """The rules of a file, or of sets that ship. Raises `QuestionError` for neither."""
     name = text.rpartition(":")[0] if ".py:" in text else text
-    is_file = name.lower().endswith(_ENDINGS) or "/" in name or "\\" in name
+    is_file = name.lower().endswith((".toml", ".json", ".yml", ".yaml", ".py")) or "/" in name or "\\" in name
     return read_rule_file(text) if is_file else shipped_rules(text, mesh)
 
 
@@ -84,15 +80,21 @@ def read_rule_file(text: str) -> RuleSet:
 
 
 def rules_of_pairs(pairs: Sequence[Pair], name: str, kind: Kind | None = None, inputs: str = "") -> RuleSet:
-    """The rules of subjects and what they are given; without a `kind` they are logical axes where every
-    subject is a word and every value mesh axes, else patterns with specs. Raises `RuleError` for a value that
-    does not fit, and where there are no rules."""
+    """The rules of subjects and what they are given; without a `kind` logical axes where every subject is a
+    word and every value mesh axes, else patterns. Raises `RuleError` for a value that does not fit, and for
+    no rules."""
     if not pairs:
-        raise RuleError(
-            name, "", "there are no rules", "write patterns and specs, or logical axes and mesh axes"
-        )
+        hint = "write patterns and specs, or logical axes and mesh axes"
+        raise RuleError(name, "", "there are no rules", hint)
     if kind is None:
-        kind = "logical" if all(_is_logical(subject, value) for subject, value, _ in pairs) else "patterns"
+        styles = (*STYLES, "replicated")
+        is_logical = all(
+            _WORD.fullmatch(subject)
+            and _is_axes(value)
+            and not (isinstance(value, str) and value.removesuffix("_rep") in styles)
+            for subject, value, _ in pairs
+        )
+        kind = "logical" if is_logical else "patterns"
     rules = []
     for subject, value, line in pairs:
         place = f"line {line}" if line else ""
@@ -108,12 +110,6 @@ def rules_of_pairs(pairs: Sequence[Pair], name: str, kind: Kind | None = None, i
             hint = "write 'tensor _', P('tensor', None), colwise, rowwise or replicated"
             raise RuleError(name, place, f"{shown}, which is not a spec", hint)
     return RuleSet(name, kind, tuple(rules), inputs)
-
-
-def _is_logical(subject: str, value: object) -> bool:
-    if isinstance(value, str) and value.removesuffix("_rep") in (*STYLES, "replicated"):
-        return False
-    return _WORD.fullmatch(subject) is not None and _is_axes(value)
 
 
 def _is_axes(value: object) -> bool:
@@ -155,8 +151,7 @@ def _line_of(text: str, key: str) -> int | None:
 
 
 def _yaml_pairs(text: str, name: str) -> list[Pair]:
-    """The logical axes of a configuration, or of a list of pairs alone, each with its mesh axes and its line.
-    Raises `RuleError` for text that is not YAML and for a configuration without rules."""
+    """The logical axes of a configuration, or of a list of pairs alone, with their mesh axes and lines."""
     from yaml import SafeLoader, YAMLError, compose
     from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
@@ -172,7 +167,6 @@ def _yaml_pairs(text: str, name: str) -> list[Pair]:
         return str(node.value)
 
     def pairs(node: Node | None) -> Iterator[Pair]:
-        """The pairs of a list of pairs or of a table."""
         if node is None or node.tag == _NULL:
             return
         if isinstance(node, SequenceNode):
@@ -261,8 +255,7 @@ def _literals(tree: ast.AST) -> Iterator[tuple[str, list[Pair]]]:
 
 
 def _pairs(node: ast.expr) -> list[Pair]:
-    """The pairs of a list of pairs, or of a dictionary. Raises `ValueError`, or what `ast.literal_eval` does,
-    for anything else."""
+    """The pairs of a list of pairs, or of a dictionary; an error for anything else."""
     if isinstance(node, ast.Dict):
         rows = [*zip(node.keys, node.values, strict=True)]
     elif isinstance(node, ast.List | ast.Tuple):
@@ -287,8 +280,7 @@ def _value(node: ast.expr) -> object:
 
 
 def function_rules(function: Callable[[str, tuple[int, ...]], object], name: str) -> RuleSet:
-    """The rules that are a function of a parameter's name and shape; it gives a spec, the text of one, or
-    None."""
+    """The rules that are a function of a parameter's name and shape, to a spec, its text, or None."""
 
     def split(parameter: str, shape: tuple[int, ...]) -> object:
         try:
@@ -330,9 +322,9 @@ def shipped_sets() -> dict[str, dict[str, Any]]:
 
 
 def shipped_rules(text: str, mesh: Mesh) -> RuleSet:
-    """The sets that a text names, for the axes of a mesh; an axis that is called after the batch splits it,
-    whether a set is for it or not. Raises `QuestionError` for a set that does not exist, and for one of which
-    the mesh has no axis."""
+    """The sets that a text names, for the axes of a mesh; an axis that is called after the batch splits it in
+    any case. Raises `QuestionError` for a set that does not exist, and for one of which the mesh has no
+    axis."""
     sets, axis_of = shipped_sets(), dict[str, str]()
     for piece in text.split("+"):
         axis, equals, name = (word.strip() for word in piece.rpartition("="))

@@ -1,4 +1,4 @@
-"""Rules for the parameters of a model, and the sharding that they give one.
+"""Rules for the parameters of a model, and the sharding that they give each; alike layers count as one.
 
 Patterns are regular expressions that are searched in a parameter's name, and the first that is found decides
 (EasyLM's `match_partition_rules`). Logical axes are tried in order: each splits the dimension of its name
@@ -11,20 +11,21 @@ that may go back are searched in a process of their own, by the same `re`, withi
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal, TypeAlias
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple, TypeAlias
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
-from shardviz.models.model import ModelParameter
+from shardviz.models.model import Model, ModelParameter
 from shardviz.notation.notations import read_sharding
 from shardviz.notation.reading import Context
-from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
 
 SplitOf: TypeAlias = "PartitionSpec | str | tuple[str, ...]"
 """What a rule gives: a spec, the text of one or a style of `STYLES`, the mesh axes of a logical axis."""
@@ -104,8 +105,7 @@ class RuleSet:
 
     def splits(self, parameters: Sequence[ModelParameter], mesh: Mesh) -> Iterator[Split]:
         """The spec of each parameter, None where nothing is said of it, and the rules that say it. Raises
-        `RuleError` for a spec that does not fit the parameter or the mesh, and for patterns that take too
-        long."""
+        `RuleError` for a spec that does not fit, and for patterns that take too long."""
         changes = self._first_found(self.changes, parameters)
         rules = self._first_found(self.rules if self.kind == "patterns" else (), parameters)
         for parameter, change, rule in zip(parameters, changes, rules, strict=True):
@@ -120,16 +120,12 @@ class RuleSet:
                 yield self._own_spec(parameter, mesh), []
 
     def _own_spec(self, parameter: ModelParameter, mesh: Mesh) -> PartitionSpec | None:
-        given: object = None
+        given: object = parameter.spec if self.kind == "annotations" else None
         if self.function is not None:
             given = self.function(parameter.name, parameter.shape)
-        elif self.kind == "annotations":
-            given = parameter.spec
-            if given is None and any(dim in mesh.axis_names for dim in parameter.dims):
-                # Dimensions that are called after the mesh axes that split them.
-                return PartitionSpec(
-                    tuple((dim,) if dim in mesh.axis_names else () for dim in parameter.dims)
-                )
+        elif given is None and self.kind == "annotations" and {*parameter.dims} & {*mesh.axis_names}:
+            # Dimensions that are called after the mesh axes that split them.
+            return PartitionSpec(tuple((dim,) * (dim in mesh.axis_names) for dim in parameter.dims))
         if given is None:
             return None
         return self._spec(ShardingRule(parameter.name, given), parameter, mesh)  # type: ignore[arg-type]
@@ -138,9 +134,14 @@ class RuleSet:
         self, rules: Sequence[ShardingRule], parameters: Sequence[ModelParameter]
     ) -> Sequence[ShardingRule | None]:
         for rule in rules:
-            if error := _pattern_error(rule.subject):
-                reason = f"{quote(rule.subject)} is not a regular expression: {error}"
-                raise RuleError(self.name, rule.place, reason, "write . for any character, \\. for a dot")
+            try:
+                with warnings.catch_warnings(action="ignore"):
+                    re.compile(rule.subject)
+            except (re.error, OverflowError, RecursionError) as error:
+                why = "its groups are too deep" if isinstance(error, RecursionError) else str(error)
+                reason = f"{quote(rule.subject)} is not a regular expression: {why}"
+                hint = "write . for any character, \\. for a dot"
+                raise RuleError(self.name, rule.place, reason, hint) from None
         try:
             numbers = first_found(
                 tuple(rule.subject for rule in rules), tuple(parameter.name for parameter in parameters)
@@ -214,8 +215,8 @@ def _of_rank(spec: PartitionSpec, rank: int, mesh: Mesh) -> PartitionSpec:
 
 
 def _of_style(style: str, rank: int, dims: tuple[str, ...], mesh: Mesh) -> PartitionSpec:
-    """``colwise`` splits the outputs over the mesh's axis for tensors, ``rowwise`` the inputs, of an
-    embedding the words (`torch`'s RowwiseParallel)."""
+    """``colwise`` splits the outputs, ``rowwise`` the inputs, of an embedding the words (`torch`'s
+    RowwiseParallel)."""
     axis = named_axis(mesh, TENSOR_AXES)
     if axis is None:
         problem = f"{style} needs a tensor axis, and the mesh {mesh} has none"
@@ -255,24 +256,14 @@ class _PatternSearchError(Exception):
         self.number, self.reason = int((printed or b"0").split()[-1]), reason
 
 
-def _pattern_error(pattern: str) -> str:
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        return "its groups are too deep" if isinstance(error, RecursionError) else str(error)
-    return ""
-
-
 @lru_cache(maxsize=32)
 def first_found(patterns: tuple[str, ...], names: tuple[str, ...]) -> Sequence[int]:
-    """Of each name the number of the first pattern that is found in it, -1 where none is. Raises
-    `_PatternSearchError` for one that takes too long, and where no process can search."""
+    """Of each name the number of the first pattern that is found in it, or -1. Raises
+    `_PatternSearchError`."""
     if all(map(_NEVER_BACK.fullmatch, patterns)):
         searches = [re.compile(pattern).search for pattern in patterns]
-        return [
-            next((number for number, search in enumerate(searches) if search(name)), -1) for name in names
-        ]
+        found = ((number for number, search in enumerate(searches) if search(name)) for name in names)
+        return [next(numbers, -1) for numbers in found]
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-W", "ignore", "-c", _SEARCH],
@@ -288,3 +279,146 @@ def first_found(patterns: tuple[str, ...], names: tuple[str, ...]) -> Sequence[i
     except OSError as error:
         raise _PatternSearchError(None, f"cannot start a process: {error.strerror}") from None
     return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+# Rules × parameters, and repeated layers as one.
+
+
+class UnevenDim(NamedTuple):
+    """Dimension `place` of `size` elements, which `parts` devices do not divide: a compiler pads it."""
+
+    place: int
+    size: int
+    parts: int
+
+    @property
+    def padded(self) -> int:
+        return -(-self.size // self.parts) * self.parts
+
+
+@dataclass(frozen=True)
+class SplitParameter:
+    """A parameter and its sharding on a mesh; without `is_matched` no rule says it, and every device has
+    all."""
+
+    parameter: ModelParameter
+    spec: PartitionSpec
+    mesh: Mesh
+    is_matched: bool = True
+
+    @cached_property
+    def shard_shape(self) -> tuple[int, ...]:
+        """The shape of one device's piece, padded where its axes do not divide."""
+        return shard_shape(self.parameter.shape, self.spec, self.mesh)
+
+    @cached_property
+    def bytes_per_device(self) -> int:
+        return array_bytes(self.shard_shape, self.parameter.dtype)
+
+    @property
+    def replicas(self) -> int:
+        """The number of devices that hold the same data."""
+        return self.mesh.size // self.mesh.group_size(self.spec.axes)
+
+    @property
+    def uneven(self) -> tuple[UnevenDim, ...]:
+        """The dimensions that their axes do not divide: JAX refuses such an array."""
+        sizes = zip(self.parameter.shape, self.spec.parts(self.mesh), strict=True)
+        return tuple(UnevenDim(index, *size) for index, size in enumerate(sizes) if size[0] % size[1])
+
+
+@dataclass(frozen=True)
+class SplitModel:
+    """A model whose parameters are split by rules; `unused` are the rules that no parameter matched."""
+
+    model: Model
+    rules: RuleSet
+    mesh: Mesh
+    parameters: tuple[SplitParameter, ...]
+    unused: tuple[ShardingRule, ...]
+
+    @property
+    def unmatched(self) -> tuple[SplitParameter, ...]:
+        """The parameters of which no rule says anything."""
+        return tuple(parameter for parameter in self.parameters if not parameter.is_matched)
+
+    @property
+    def uneven(self) -> tuple[SplitParameter, ...]:
+        """The parameters with a dimension that its axes do not divide."""
+        return tuple(parameter for parameter in self.parameters if parameter.uneven)
+
+    @property
+    def bytes_per_device(self) -> int:
+        return sum(parameter.bytes_per_device for parameter in self.parameters)
+
+
+def split_model(model: Model, rules: RuleSet, mesh: Mesh) -> SplitModel:
+    """The model, split by the rules. Raises `RuleError` for one that does not fit a parameter or the mesh."""
+    used: set[ShardingRule] = set()
+    parameters = []
+    splits = rules.splits(model.parameters, mesh)
+    for parameter, (spec, matched) in zip(model.parameters, splits, strict=True):
+        used.update(matched)
+        whole = PartitionSpec.replicated(len(parameter.shape))
+        parameters.append(SplitParameter(parameter, spec or whole, mesh, spec is not None))
+    asked = [*rules.changes, *(() if rules.for_any_model else rules.rules)]
+    if rules.kind == "logical":
+        # Activations, of which T5X, Flax and MaxText have logical axes, have no parameters.
+        asked = [each for each in asked if not each.subject.startswith("activation")]
+        used.update(each for each in asked if each.subject in ("batch", "sequence", "length"))
+    unused = tuple(rule for rule in asked if rule not in used)
+    return SplitModel(model, rules, mesh, tuple(parameters), unused)
+
+
+_NUMBER = re.compile(r"(?<![^./])\d+(?![^./])|(?<=layers_)\d+|(?<=layer_)\d+|(?<=blocks_)\d+|(?<=block_)\d+")
+"""The number of a layer: a part of a path of its own, ``layers.12.w1``, or behind a word for it,
+``layers_12``."""
+
+
+@dataclass(frozen=True)
+class FoldedParameter:
+    """Parameters that are alike but for the numbers in their names, of which `first` is one; `name` has all
+    numbers: ``model.layers.0–31.mlp.up_proj.weight``."""
+
+    name: str
+    first: SplitParameter
+    count: int
+
+    @property
+    def elements(self) -> int:
+        return self.count * self.first.parameter.elements
+
+    @property
+    def bytes_per_device(self) -> int:
+        return self.count * self.first.bytes_per_device
+
+
+def folded(parameters: Iterable[SplitParameter]) -> tuple[FoldedParameter, ...]:
+    """All parameters, those that are alike as one, in the order of the first of each."""
+    groups: dict[tuple[object, ...], list[SplitParameter]] = {}
+    for parameter in parameters:
+        own, split = parameter.parameter, (parameter.spec, parameter.is_matched)
+        key = (_NUMBER.sub("#", own.name), own.shape, own.dtype, own.spec, split)
+        groups.setdefault(key, []).append(parameter)
+    found: list[FoldedParameter] = []
+    for group in groups.values():
+        numbers = [_NUMBER.findall(parameter.parameter.name) for parameter in group]
+        ranges = [sorted(set(map(int, column))) for column in zip(*numbers, strict=True)]
+        if math.prod(map(len, ranges)) == len(group):
+            pieces, words = _NUMBER.split(group[0].parameter.name), [*map(number_ranges, ranges), ""]
+            name = "".join(piece + word for piece, word in zip(pieces, words, strict=True))
+            found.append(FoldedParameter(name, group[0], len(group)))
+        else:  # some combination of their numbers is missing
+            found += [FoldedParameter(parameter.parameter.name, parameter, 1) for parameter in group]
+    return tuple(found)
+
+
+def number_ranges(numbers: Sequence[int]) -> str:
+    """``0–31``; ``0,2–5,9`` of numbers in order."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(f"{first}–{last}" if last > first else str(first) for first, last in runs)

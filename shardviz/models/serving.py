@@ -1,11 +1,6 @@
 """Inference with a model: prefill, the forward pass of a prompt, and decoding, a step of which makes the next
-token of every sequence of a batch.
-
-A decode step reads all weights and all keys and values for a few FLOPs each, so that HBM bounds it until the
-batch is large: B sequences take 2·B FLOPs for a weight of W bytes, so that from B = W/2 · peak / bandwidth on
-computing takes longer ("How to Scale Your Model", part 7; Pope et al. 2022). Both are planned and priced as a
-train step is. Steps that draft several tokens, or that mix prefill with decoding, are not modelled.
-"""
+token of every sequence of a batch ("How to Scale Your Model", part 7; Pope et al. 2022). Both are planned and
+priced as a train step is; drafts of several tokens and mixes of the two are not modelled."""
 
 from __future__ import annotations
 
@@ -28,7 +23,7 @@ from shardviz.models.layer_program import Tokens, architecture_of
 from shardviz.models.model import Model
 from shardviz.models.rule_set import RuleSet
 from shardviz.planner.plan import einsum_parts
-from shardviz.planner.pricing.priced_plan import UNKNOWN
+from shardviz.planner.pricing.priced_plan import UNKNOWN, sums_of
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 MOST_BATCHES = 6
@@ -59,10 +54,11 @@ class DecodeStep:
         """The bound of the steps that together take the most time; unknown where tokens per second are."""
         if self.step.is_partial:
             return UNKNOWN
-        times: dict[str, float] = {}
-        for part in self.step.parts:
-            for priced in part.cost.steps:
-                times[priced.bound] = times.get(priced.bound, 0.0) + part.cost.layers * (priced.seconds or 0)
+        times = sums_of(
+            (priced.bound, part.cost.layers * (priced.seconds or 0.0))
+            for part in self.step.parts
+            for priced in part.cost.steps
+        )
         return max(times, key=times.__getitem__)
 
 
@@ -170,10 +166,9 @@ def serving_answer(
     sequence: int | None = None,
     inputs: str = "",
 ) -> ServingAnswer:
-    """The answer for `batch` sequences, each with a context of `sequence` tokens. Weights and activations
-    have the dtypes of the model, keys and values that of activations, unless others are given. Raises what
-    `model_question` raises, and `QuestionError` for a model without a config or a longer context than it
-    takes."""
+    """The answer for `batch` sequences, each with a context of `sequence` tokens. Keys and values have the
+    dtype of activations, unless another is given. Raises what `model_question` raises, and `QuestionError`
+    for a model without a config or a longer context than it takes."""
     of = architecture_of(model)
     own = canonical_dtype(activations or of.dtype)
     model = in_dtype(model, dtype, own) if dtype else replace(model, architecture=replace(of, dtype=own))
@@ -189,17 +184,13 @@ def serving_answer(
 
 def _cache(question: ModelQuestion, batch: int, dtype: str) -> ShardedArray:
     """The keys of a layer. A sequence is whole on a device: attention to a new token takes all of it."""
-    tokens = replace(question.tokens, batch=batch, spec=_without_sequence(question.tokens))
-    return cache_array(question.split, tokens, dtype)
-
-
-def _without_sequence(tokens: Tokens) -> PartitionSpec:
-    return PartitionSpec((tokens.spec.dims[0], ()))
+    spec = PartitionSpec((question.tokens.spec.dims[0], ()))
+    return cache_array(question.split, replace(question.tokens, batch=batch, spec=spec), dtype)
 
 
 def _decoded(question: ModelQuestion, batch: int, dtype: str) -> DecodeStep:
     cache = _cache(question, batch, dtype)
-    one = Tokens(batch, 1, _without_sequence(question.tokens), cache)
+    one = Tokens(batch, 1, PartitionSpec((question.tokens.spec.dims[0], ())), cache)
     arrays = architecture_of(question.model).cache_arrays
     memory = question.split.bytes_per_device + arrays * cache.bytes_per_device(question.mesh)
     return DecodeStep(batch, question.mesh.size, memory, planned_step(replace(question, tokens=one)))

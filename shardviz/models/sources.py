@@ -35,8 +35,7 @@ _REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w.-]+(?<!\.json)(?<!\.safetensors)")
 
 def read_model(text: str) -> Model:
     """The model of a built-in name, of a `config.json`, of a `safetensors` file or the index of many, or of a
-    folder that has some of these; a config beside the weights says how they are used. Raises `QuestionError`
-    for a name that is not known, and for a file that cannot be read."""
+    folder of these. Raises `QuestionError` for an unknown name, and for a file that cannot be read."""
     name = text.strip()
     for known, table in _tables().items():
         if name.lower() in (known, "/".join(table["source"].lower().rsplit("/", 2)[1:])):
@@ -51,17 +50,12 @@ def read_model(text: str) -> Model:
         files = [*sorted(path.glob(f"*{INDEX}")), *sorted(path.glob(f"*{WEIGHTS}")), path / CONFIG]
         if not files[0].is_file():
             reason = f"it has no {CONFIG} and no {WEIGHTS} file"
-            raise ModelFileError(
-                str(path), "", reason, "give another; shardviz checkpoint reads those of Orbax"
-            )
+            hint = "give another; shardviz checkpoint reads those of Orbax"
+            raise ModelFileError(str(path), "", reason, hint)
         return replace(_of_file(files[0]), name=path.resolve().name)
     if _REPOSITORY.fullmatch(name) and not is_there(path):
-        raise ModelFileError(
-            name,
-            "",
-            "the file does not exist",
-            f"for a repository, fetch its config: hf download {name} {CONFIG}",
-        )
+        hint = f"for a repository, fetch its config: hf download {name} {CONFIG}"
+        raise ModelFileError(name, "", "the file does not exist", hint)
     if is_path:
         return _of_file(path)
     names = built_in_names()
@@ -105,7 +99,6 @@ def _tables() -> dict[str, dict[str, Any]]:
 
 
 def built_in_names() -> tuple[str, ...]:
-    """The names of all models, in order."""
     return tuple(_tables())
 
 
@@ -317,21 +310,18 @@ DTYPES = {
 }
 """The format's dtypes, as HLO names them."""
 _EXPERT = re.compile(r"(.*\bexperts)\.\d+\.(.*)")
-_NUMBER = re.compile(r"(\d+)")
 
 
 def read_safetensors(path: Path) -> tuple[ModelParameter, ...]:
     """The parameters of a file, or of all files that an index names, layers in order. Raises `ModelFileError`
-    for a file that cannot be read or is not of the format, and for a tensor of the index that its file
-    lacks."""
+    for a file that is not of the format, and for a tensor of the index that its file lacks."""
     tensors = _tensors_of_index(path) if path.name.endswith(INDEX) else _tensors_of_file(path)
+    return tuple(stacked_experts(sorted(tensors, key=lambda tensor: in_order(tensor.name))))
 
-    def natural(parameter: ModelParameter) -> list[tuple[int, int, str]]:
-        """A key by which layer 10 comes after layer 9."""
-        pieces = _NUMBER.split(parameter.name)
-        return [(1, int(piece), "") if piece.isdigit() else (0, 0, piece) for piece in pieces]
 
-    return tuple(stacked_experts(sorted(tensors, key=natural)))
+def in_order(name: str) -> list[tuple[int, str]]:
+    """A key by which layer 10 comes after layer 9."""
+    return [(len(piece) * piece.isdigit(), piece) for piece in re.split(r"(\d+)", name)]
 
 
 def _tensors_of_index(path: Path) -> Iterator[ModelParameter]:
@@ -377,8 +367,8 @@ def _parameter(table: StrictTable, name: str) -> ModelParameter:
 
 
 def stacked_experts(parameters: Iterable[ModelParameter]) -> Iterator[ModelParameter]:
-    """The parameters, of which those of a layer's experts (``experts.0.w1``, ``experts.1.w1``, …) are one, as
-    JAX programs hold them; those that are not alike stay apart."""
+    """The parameters, of which those of a layer's experts (``experts.0.w1``, …) are one, as JAX programs hold
+    them; those that are not alike stay apart."""
     groups: dict[str, list[ModelParameter]] = {}
     for parameter in parameters:
         match = _EXPERT.fullmatch(parameter.name)

@@ -1,14 +1,19 @@
-"""The answer of the planner: steps that turn sharded operands into the sharded result."""
+"""The answer of the planner: steps that turn sharded operands into the sharded result, and the copies of
+arrays that they take and make."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from shardviz.notation.einsum import Einsum
-from shardviz.planner.problem import Objective, Problem, Statement
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+from shardviz.planner.problem import Objective, Problem
+from shardviz.planner.problem.functions import local_sizes
+from shardviz.planner.problem.jax_code import LocalDims
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, shard_shape
 from shardviz.sharding.axis_parts import finest_parts, in_parts, joined_parts
 
 LOCAL_OPS = ("einsum", "apply", "slice", "mask")
@@ -88,7 +93,6 @@ class Plan:
 
     @property
     def collectives(self) -> tuple[Step, ...]:
-        """The steps that move bytes between devices."""
         return tuple(step for step in self.steps if step.op not in LOCAL_OPS)
 
     @property
@@ -103,32 +107,21 @@ Parts = list[tuple[tuple[ShardedArray, ...], ShardedArray]]
 def einsum_parts(plan: Plan) -> Parts:
     """The operands as each statement takes them, and its result as it leaves it, often as partial sums."""
     work = (step for step in plan.steps if step.op in ("einsum", "apply"))
-    return [
-        (
-            tuple(
-                operand.with_spec(spec)
-                for operand, spec in zip(part.operands, step.operand_specs, strict=True)
-            ),
-            part.result.with_spec(step.to_spec),
-        )
-        for part, step in zip(plan.problem.parts, work, strict=True)
-    ]
+    parts: Parts = []
+    for part, step in zip(plan.problem.parts, work, strict=True):
+        operands = tuple(map(ShardedArray.with_spec, part.operands, step.operand_specs))
+        parts.append((operands, part.result.with_spec(step.to_spec)))
+    return parts
 
 
 def multiply_adds(operands: tuple[ShardedArray, ...], mesh: Mesh) -> int:
     """Those of an einsum on one device: the sizes of its dimensions as the device holds them, multiplied."""
-    local: dict[str, int] = {}
-    for array in operands:
-        for dim, size in zip(array.dims, array.shard_shape(mesh), strict=True):
-            local[dim] = min(size, local.get(dim, size))
-    return math.prod(local.values())
+    return math.prod(local_sizes((array.dims, array.shard_shape(mesh)) for array in operands).values())
 
 
 def decided_parts(plan: Plan) -> Parts:
-    """Operands and result of every part, with the plan's spec wherever the compiler may choose.
-
-    A result is shown as its einsum and the reduction after it leave it.
-    """
+    """Operands and result of every part, with the plan's spec wherever the compiler may choose: a result as
+    its einsum and the reduction after it leave it."""
     newest, specs = "", dict[str, PartitionSpec]()
     for step in plan.steps:
         is_reduced = step.array == newest and step.op in ("psum", "pmax", "psum_scatter")
@@ -154,27 +147,90 @@ class RepeatedWork(NamedTuple):
 def repeated_work(plan: Plan) -> RepeatedWork | None:
     """The work that most devices repeat: of an einsum the axes that split its arrays as the problem gives
     and wants them, but none of its dimensions while the devices multiply. None where there is none."""
+    mesh = plan.problem.mesh
     found: dict[tuple[str, ...], list[int]] = {}
     for step in plan.steps:
-        if step.op == "einsum" and (idle := _idle(plan, step, plan.problem.parts[step.part])):
-            found.setdefault(idle, []).append(step.part)
+        if step.op != "einsum":
+            continue
+        arrays = plan.problem.parts[step.part].arrays
+        given = {axis for array in arrays if array.spec is not None for axis in array.spec.axes}
+        used = {axis for spec in step.operand_specs for axis in spec.axes}
+        finest = finest_parts(mesh.shape, given | used)
+        idle = {*in_parts(given, finest)}.difference(in_parts(used, finest))
+        if axes := tuple(name for name in finest if name in idle and mesh.axis_size(name) > 1):
+            found.setdefault(axes, []).append(step.part)
     if not found:
         return None
-    mesh = plan.problem.mesh
     axes = max(found, key=mesh.group_size)
     return RepeatedWork(mesh.group_size(axes), joined_parts(axes, mesh.shape), tuple(found[axes]))
-
-
-def _idle(plan: Plan, step: Step, part: Statement) -> tuple[str, ...]:
-    """The axis parts that the specs of a statement use and its work does not."""
-    mesh = plan.problem.mesh
-    given = {axis for array in part.arrays if array.spec is not None for axis in array.spec.axes}
-    used = {axis for spec in step.operand_specs for axis in spec.axes}
-    finest = finest_parts(mesh.shape, given | used)
-    idle = {*in_parts(given, finest)}.difference(in_parts(used, finest))
-    return tuple(name for name in finest if name in idle and mesh.axis_size(name) > 1)
 
 
 def axes_words(axes: tuple[str, ...]) -> str:
     """Axes as the scaling book writes several: ``XY``, or ``data·model`` for long names."""
     return ("" if all(len(axis) == 1 for axis in axes) else "·").join(axes)
+
+
+Copy = tuple[str, PartitionSpec]
+"""An array as it is split."""
+
+
+@dataclass(frozen=True)
+class PlanCopies:
+    """The copies of a plan; steps are known by their index, from 0."""
+
+    plan: Plan
+
+    @cached_property
+    def arrays(self) -> dict[str, ShardedArray]:
+        return {array.name: array for array in self.plan.problem.arrays}
+
+    def copy(self, name: str, spec: PartitionSpec) -> Copy:
+        """A copy of an array; axes of one device split nothing."""
+        size = self.plan.problem.mesh.axis_size
+        every = ((axis for axis in axes if size(axis) > 1) for axes in (*spec.dims, spec.unreduced))
+        *dims, unreduced = map(tuple, every)
+        return name, PartitionSpec(tuple(dims), unreduced)
+
+    @cached_property
+    def given(self) -> tuple[Copy, ...]:
+        return tuple(self.copy(array.name, array.decided_spec) for array in self.plan.problem.arguments)
+
+    @cached_property
+    def made(self) -> tuple[Copy, ...]:
+        """The copy that each step makes."""
+        return tuple(self.copy(step.array, step.to_spec) for step in self.plan.steps)
+
+    @cached_property
+    def taken(self) -> list[tuple[Copy, ...]]:
+        """The copies that each step takes, and at the end those that are returned."""
+        newest = {name: (name, spec) for name, spec in self.given}
+        found: list[tuple[Copy, ...]] = []
+        for step, made in zip(self.plan.steps, self.made, strict=True):
+            if step.operand_specs:
+                found.append(tuple(map(self.copy, step.operands, step.operand_specs)))
+            elif step.operands:
+                found.append(tuple(newest[name] for name in step.operands))
+            else:
+                found.append((self.copy(step.array, step.from_spec),))
+            newest[step.array] = made
+        result = self.plan.problem.result.name
+        returned = []
+        for array in self.plan.problem.returned_arrays:
+            spec = self.plan.result_spec if array.name == result else array.spec
+            returned.append(newest[array.name] if spec is None else self.copy(array.name, spec))
+        return [*found, tuple(returned)]
+
+    def shard(self, copy: Copy) -> tuple[int, ...]:
+        """The shape that one device holds."""
+        name, spec = copy
+        return shard_shape(self.arrays[name].shape, spec, self.plan.problem.mesh)
+
+    def local(self, index: int, axes_code: Callable[[tuple[str, ...]], str] = repr) -> LocalDims:
+        """The dimensions of a step's statement as one device works on them; `axes_code` writes axes."""
+        einsum = self.plan.problem.parts[self.plan.steps[index].part].einsum
+        copies = [
+            *zip((*einsum.operands, einsum.result), (*self.taken[index], self.made[index]), strict=True)
+        ]
+        rows = (row for dims, own in copies for row in zip(dims, self.shard(own), own[1].dims, strict=True))
+        starts = {dim: f"jax.lax.axis_index({axes_code(axes)}) * {size}" for dim, size, axes in rows if axes}
+        return LocalDims(local_sizes((dims, self.shard(own)) for dims, own in copies), starts)

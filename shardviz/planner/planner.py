@@ -1,13 +1,10 @@
 """Problem → Plan: the steps with the least cost.
 
 Every statement may share its work in any way in which the given arrays share it (`work_split`), every array
-take the cheapest moves (`paths`) between the states of its uses, and every intermediate be in any state: the
-plan of a tree is the best of all (`tree_planner`). Where the best plan that lets these axes, and parts of
-them, split any dimension is better by more than `MARGIN`, it is the plan. Of a program whose arrays are used
-several times (`program_planner`) the best plan is not known: what is found is set against `lower_bound`.
-
-With the result the compiler's choice, its dimensions may be split over the axes over which some given array
-splits them, and nothing is left pending.
+take the cheapest moves (`paths`), and every intermediate be in any state. Where the best plan that lets these
+axes, and parts of them, split any dimension is better by more than `MARGIN`, it is the plan. With the result
+the compiler's choice, its dimensions may be split over the axes over which some given array splits them, and
+nothing is left pending.
 """
 
 from __future__ import annotations
@@ -19,14 +16,18 @@ from itertools import zip_longest
 
 from shardviz.hardware.machine import PlacedMesh, assumed_machine, place_mesh
 from shardviz.planner.plan import Plan, Step
-from shardviz.planner.problem import Objective, Problem, Statement
-from shardviz.planner.programs.program_planner import ArrayUses, StatementChoices, planned_program
-from shardviz.planner.programs.tree_planner import TreePlanner, cannot_be_had
+from shardviz.planner.problem import Objective, Problem
+from shardviz.planner.program_planner import ArrayUses, StatementChoices, planned_program
 from shardviz.planner.reasons import MOVE_REASONS, MoveReason, explain_einsum
 from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
-from shardviz.planner.statements.statement_ways import MOST_SEARCHED, StatementWays
-from shardviz.planner.statements.work_split import PlannedStatement, WorkSplit, case_of
+from shardviz.planner.statements.statement_ways import (
+    MOST_SEARCHED,
+    StatementWays,
+    TreePlanner,
+    cannot_be_had,
+)
+from shardviz.planner.statements.work_split import PlannedStatement, case_of
 from shardviz.planner.states.moves import PathMove, State, move_step, spec_of
 from shardviz.planner.states.paths import CheapestPaths, FreePaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
@@ -58,10 +59,10 @@ class Planner:
         anywhere: bool | None = None,
         is_bounded: bool = True,
     ) -> None:
-        """Plan for a mesh as `placed` on a machine; without one on the assumed machine. With `anywhere` given
-        only plans are looked at that split the work in any way, or only those that split it as the given
-        arrays are. Without `is_bounded` the plan of a program does not say how far it is from the best, which
-        takes long."""
+        """Plan for a mesh as `placed` on a machine, by default the assumed one. With `anywhere` given only
+        plans are looked at that split the work in any way, or only those that split it as the given arrays
+        are. Without `is_bounded` the plan of a program does not say how far it is from the best, which takes
+        long."""
         self.placed = placed or place_mesh(assumed_machine(), mesh)
         if self.placed.machine.family.lacks_links:
             # Collectives take nobody knows how long.
@@ -88,7 +89,6 @@ class Planner:
         return found
 
     def _tree(self, problem: Problem) -> Plan:
-        """The plan of a problem whose arrays are used once."""
         pool, given = AxisPool.of(problem), None
         ways = self._ways(pool, pool.splits)
         if not self.anywhere:
@@ -117,7 +117,6 @@ class Planner:
         return plan_of(problem, given[1], self.objective, optimal=False)
 
     def _program(self, problem: Problem) -> Plan:
-        """The plan of a program whose arrays are used several times."""
         pool = AxisPool.of(problem)
         cost, planned = planned_program(self._choices(pool, None if self.anywhere else pool.splits), problem)
         as_given = None
@@ -153,7 +152,6 @@ class Planner:
         return StatementWays(pool, self.mesh, self.prices, allowed, self._searches)
 
     def _choices(self, pool: AxisPool, splits: frozenset[tuple[str, str]] | None) -> StatementChoices:
-        """The ways of statements over some axes, with what has been found of them."""
         return self._programs.setdefault((pool, splits), StatementChoices(self._ways(pool, splits)))
 
 
@@ -180,14 +178,11 @@ def _ways_at_most(problem: Problem, pool: AxisPool) -> int:
 
 
 def lower_bound(uses: ArrayUses) -> Cost:
-    """A cost below which no plan of a program can go.
-
-    A plan may move an array once and use the copy several times. Here every array is charged the moves to
-    one of its uses, the next; for its other uses it is there as they need it, also with pending sums. What is
-    left is a forest of statements each of whose arrays is used once, so its best plan is found as that of a
-    tree is. In H = A·W; G = A·V; Y = H + G the moves of A are charged to H alone, and the least costs of H
-    and of G lead to that of Y.
-    """
+    """A cost below which no plan of a program can go. A plan may move an array once and use the copy several
+    times; here every array is charged the moves to its next use alone, and is there for all others as they
+    need it, also with pending sums. The best plan of what is left, a forest, is found as that of a tree is.
+    In H = A·W; G = A·V; Y = H + G the moves of A are charged to H, and the least costs of H and of G lead to
+    that of Y."""
     ways, total = uses.choices.ways, 0
     waiting: dict[str, CheapestPaths] = {}
 
@@ -231,12 +226,7 @@ def plan_of(
     asked = None if parts == problem.parts else problem
     problem = replace(problem, parts=parts)
     steps = tuple(plan_steps(problem, planned))
-    cases = tuple(
-        case_of(one.part.einsum, one.starts, problem.mesh)
-        if one.part.function == "multiply"
-        else one.part.function
-        for one in planned
-    )
+    cases = tuple(map(case_of, planned))
     result_spec = next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
     return Plan(problem, steps, result_spec, cases, objective, optimal, asked=asked)
 
@@ -255,28 +245,23 @@ def plan_steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterato
             behind.insert(0, (part.result, (move_step(part.result, mesh, largest),)))
         for is_behind, arrays in enumerate((one.before, behind)):
             if is_behind:
+                spec, result = spec_of(split.made), part.result
+                shape = shard_shape(result.shape, spec, mesh)
+                function = "" if part.function == "multiply" else part.function
                 short, reason = explain_einsum(one)
-                yield replace(_work_step(mesh, part, split, number), reason=reason, short_reason=short)
+                yield Step(
+                    "apply" if function else "einsum",
+                    *(result.name, (), None, spec, spec, shape, result.dtype),
+                    *(array_bytes(shape, result.dtype), 0, reason),
+                    operands=tuple(operand.name for operand in part.operands),
+                    einsum=part.einsum,
+                    part=number,
+                    function=function,
+                    operand_specs=tuple(map(spec_of, split.operands)),
+                    short_reason=short,
+                )
             for array, moves in arrays:
                 for move, following in zip_longest(moves, moves[1:]):
                     why = MoveReason(one, next_input, array, move, following, moves[-1].to_spec)
                     short, reason = MOVE_REASONS[move.op](why)
                     yield replace(move, reason=reason, short_reason=short, part=number)
-
-
-def _work_step(mesh: Mesh, part: Statement, split: WorkSplit, number: int) -> Step:
-    """The local work of a statement."""
-    spec = spec_of(split.made)
-    result = part.result
-    shape = shard_shape(result.shape, spec, mesh)
-    size = array_bytes(shape, result.dtype)
-    function = "" if part.function == "multiply" else part.function
-    return Step(
-        "apply" if function else "einsum",
-        *(result.name, (), None, spec, spec, shape, result.dtype, size, 0),
-        operands=tuple(operand.name for operand in part.operands),
-        einsum=part.einsum,
-        part=number,
-        function=function,
-        operand_specs=tuple(map(spec_of, split.operands)),
-    )

@@ -14,7 +14,7 @@ from shardviz.planner.plan import Plan, einsum_parts, multiply_adds
 from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.problem import Problem
-from shardviz.sharding import PartitionSpec, ShardedArray
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import whole_axis
 
 MAX_PLANS = 1500
@@ -40,15 +40,12 @@ class Candidate:
 
 
 def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
-    """The candidates that fit on a device, and then the others, each ranked by the seconds of their steps in
-    sequence, then by memory, wire bytes and work per device. Where a time is not known, all are ranked by
-    wire bytes, memory and work, and `best` are those that no other beats in these.
-
-    Each operand is split in every way that divides it evenly, several axes on one dimension in the mesh's
-    order (others cost the same), axes of one size in one of the ways that they can be swapped; specs that the
-    problem gives stay. Raises `QuestionError` when that makes more than `MAX_PLANS` combinations, and where
-    the result that the problem asks for cannot be had from any.
-    """
+    """The candidates that fit on a device, then the others, ranked by the seconds of their steps in sequence,
+    then by memory, wire bytes and work per device; where a time is not known by wire bytes, memory and work,
+    in which then no other beats the `best`. Each operand is split in every way that divides it evenly,
+    several axes on one dimension in the mesh's order, axes of one size in one of the ways that they can be
+    swapped; specs that the problem gives stay. Raises `QuestionError` for more than `MAX_PLANS` combinations,
+    and where the result that is asked for cannot be had from any."""
     choices = list(islice(_choices(problem), MAX_PLANS + 1))
     if len(choices) > MAX_PLANS:
         raise _too_many(problem)
@@ -71,7 +68,7 @@ def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
     return tuple(_ranked(candidates))
 
 
-def _choices(problem: Problem) -> Iterator[dict[str, PartitionSpec]]:
+def _choices(problem: Problem) -> Iterator[dict[str, PartitionSpec | None]]:
     """Specs for all open arrays: for each mesh axis, which dimension of each array it splits, if any."""
     mesh = problem.mesh
     made = [part.result for part in problem.parts if part.result.spec is not None]
@@ -92,15 +89,9 @@ def _choices(problem: Problem) -> Iterator[dict[str, PartitionSpec]]:
             [(axis, ways[way][index]) for axis, way in zip(axes, chosen, strict=True)]
             for index in range(len(arrays))
         ]
-        if any(map(_uses_twice, arrays, placed)):
-            continue
-        given = dict(zip([array.name for array in arrays], map(_extended, arrays, placed), strict=True))
-        if all(
-            size % parts == 0
-            for array in arrays
-            for size, parts in zip(array.shape, given[array.name].parts(mesh), strict=True)
-        ):
-            yield given
+        specs = [_extended(array, own, mesh) for array, own in zip(arrays, placed, strict=True)]
+        if None not in specs:
+            yield dict(zip([array.name for array in arrays], specs, strict=True))
 
 
 def _open_dims(array: ShardedArray) -> tuple[int, ...]:
@@ -108,37 +99,31 @@ def _open_dims(array: ShardedArray) -> tuple[int, ...]:
     return tuple(range(array.rank)) if array.spec is None else array.spec.open_dims
 
 
-def _uses_twice(array: ShardedArray, placed: list[tuple[str, int | None]]) -> bool:
-    """Return whether an axis would split an array that its spec splits over it, or a part of it, already."""
-    if array.spec is None:
-        return False
-    used = {whole_axis(axis) for axis in (*array.spec.axes, *array.spec.unreduced)}
-    return any(dim is not None and axis in used for axis, dim in placed)
-
-
-def _extended(array: ShardedArray, placed: list[tuple[str, int | None]]) -> PartitionSpec:
-    """The spec of an array with more axes, each on a dimension."""
+def _extended(array: ShardedArray, placed: list[tuple[str, int | None]], mesh: Mesh) -> PartitionSpec | None:
+    """The spec of an array with more axes, each on a dimension; None where one, or a part of it, splits the
+    array already, or where it does not divide evenly."""
     given = array.spec or PartitionSpec.replicated(array.rank)
-    dims = tuple(
-        (*axes, *(axis for axis, where in placed if where == dim)) for dim, axes in enumerate(given.dims)
-    )
-    return PartitionSpec(dims, given.unreduced)
+    used = {whole_axis(axis) for axis in (*given.axes, *given.unreduced)}
+    if any(dim is not None and axis in used for axis, dim in placed):
+        return None
+    rows = enumerate(given.dims)
+    dims = tuple((*axes, *(axis for axis, where in placed if where == dim)) for dim, axes in rows)
+    spec = PartitionSpec(dims, given.unreduced)
+    is_even = not any(size % parts for size, parts in zip(array.shape, spec.parts(mesh), strict=True))
+    return spec if is_even else None
 
 
 def _too_many(problem: Problem) -> QuestionError:
-    return QuestionError(
-        f"there are more than {MAX_PLANS:,} shardings on the mesh {problem.mesh}",
-        "give the specs, or use a mesh with fewer axes",
-    )
+    many = f"there are more than {MAX_PLANS:,} shardings on the mesh {problem.mesh}"
+    return QuestionError(many, "give the specs, or use a mesh with fewer axes")
 
 
-def _decided(problem: Problem, given: dict[str, PartitionSpec]) -> Problem:
+def _decided(problem: Problem, given: dict[str, PartitionSpec | None]) -> Problem:
     return problem.with_arrays(lambda array: array.with_spec(given.get(array.name, array.spec)))
 
 
 def _ranked(candidates: list[Candidate]) -> Iterator[Candidate]:
-    """The candidates in order, with those marked that no other beats: an earlier one may, as they are
-    ranked."""
+    """The candidates in order, with those marked that no earlier one beats."""
     is_timed = not any(one.cost.unknown for one in candidates)
 
     def sizes(one: Candidate) -> tuple[int, int, int]:

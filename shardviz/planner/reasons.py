@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from shardviz.planner.plan import Step, axes_words
 from shardviz.planner.problem import Statement
@@ -39,10 +40,8 @@ def explain_einsum(choice: PlannedStatement) -> Reason:
     if split.largest:
         short, what = f"partial maxima over {over}", f"the result is a partial maximum over {over}"
     parts = f"{share} {' and '.join(summed)}"
-    return (
-        f"each covers {share} {'·'.join(summed)}: {short}",
-        f"{doing} locally; each covers {parts}, so {what}.",
-    )
+    why = f"{doing} locally; each covers {parts}, so {what}."
+    return f"each covers {share} {'·'.join(summed)}: {short}", why
 
 
 def _doing(part: Statement, pieces: Sequence[str]) -> str:
@@ -64,23 +63,22 @@ def _doing(part: Statement, pieces: Sequence[str]) -> str:
     return f"takes {part.function} of {taken}"
 
 
+@dataclass
 class MoveReason:
     """One move of an operand or of a result, the move after it, and the state in which they all end, in
     words. `next_input` is the result as the next statement is given it, None after the last. `n` devices are
     a group, along `axes`; `lost` and `gained` are the dimensions, by number, that are cut less or further,
     with the axes of each; `shapes` are those of a device's piece before and after it."""
 
-    def __init__(
-        self,
-        choice: PlannedStatement,
-        next_input: ShardedArray | None,
-        array: ShardedArray,
-        move: Step,
-        following: Step | None,
-        goal: PartitionSpec,
-    ) -> None:
-        self.choice, self.next_input, self.array = choice, next_input, array
-        self.move, self.following, self.goal = move, following, goal
+    choice: PlannedStatement
+    next_input: ShardedArray | None
+    array: ShardedArray
+    move: Step
+    following: Step | None
+    goal: PartitionSpec
+
+    def __post_init__(self) -> None:
+        choice, array, move = self.choice, self.array, self.move
         self.part = choice.part
         self.is_operand = any(operand is array for operand in choice.part.operands)
         self.n, self.axes = choice.mesh.group_size(move.axes), axes_words(move.axes)
@@ -89,10 +87,8 @@ class MoveReason:
         self.shapes = [shard_shape(array.shape, spec, choice.mesh) for spec in ends]
         self.sent = f"{self.n - 1}/{self.n} of {exact_bytes(move.bytes)} = {move.wire_bytes:,}"
         self.price = f"each device sends {self.sent}"
-        self.passing = (
-            f"on the way to {array.name}'s final sharding",
-            f"On the way to {array.name}'s final sharding",
-        )
+        way = f"on the way to {array.name}'s final sharding"
+        self.passing = way, f"O{way[1:]}"
 
     def _cut_further(self, fewer: PartitionSpec, more: PartitionSpec) -> dict[int, Axes]:
         """The dimensions that are cut further in the second of two specs, with the axes of each."""
@@ -100,10 +96,8 @@ class MoveReason:
         places = [index for index, axes in enumerate(more.dims) if size(axes) > size(fewer.dims[index])]
         if len(places) == 1:
             return {places[0]: self.move.axes}
-        return {
-            index: tuple(axis for axis in more.dims[index] if axis not in fewer.dims[index])
-            for index in places
-        }
+        rows = ((index, more.dims[index], fewer.dims[index]) for index in places)
+        return {index: tuple(axis for axis in axes if axis not in held) for index, axes, held in rows}
 
     def _named(self, places: Iterable[int]) -> str:
         """Dimensions as one word: ``b·d``."""
@@ -141,35 +135,29 @@ class MoveReason:
             short = f"{self.part.function} needs all of {name}'s {'·'.join(needed)}"
             every = f"all of {name}'s {' and '.join(needed)} for {self.part.function}"
             return short, f"Each device needs {every}"
-        return (self._why_dim_gathered(*lost) if len(lost) == 1 else None) or (
-            f"no cheaper plan found with {name} sharded along {self._named(lost)}",
-            f"No cheaper plan was found that keeps {name} sharded along {self._splits(lost)}",
-        )
+        short = f"no cheaper plan found with {name} sharded along {self._named(lost)}"
+        why = f"No cheaper plan was found that keeps {name} sharded along {self._splits(lost)}"
+        return (self._why_dim_gathered(*lost) if len(lost) == 1 else None) or (short, why)
 
     def _why_dim_gathered(self, index: int) -> Reason | None:
         """The reason why an operand loses its split of a dimension for good, where one is known."""
         choice, array, dim, name = self.choice, self.array, self.array.dims[index], self.array.name
         others = choice.others(array)
         if one := next((one for one in (array, *dict(others)) if one.dims.count(dim) > 1), None):
-            why = f"{one.name} has {dim} twice, and no axis can shard both"
-            short = f"the diagonal of {one.name} needs all of {name}'s {dim}"
-            return short, f"{why}, so every device needs all of {name}'s {dim}"
+            needs = f"needs all of {name}'s {dim}"
+            why = f"{one.name} has {dim} twice, and no axis can shard both, so every device {needs}"
+            return f"the diagonal of {one.name} {needs}", why
         for other, state in others:
             for own, held in zip(other.dims, state[0], strict=True):
-                shared = axes_words(
-                    tuple(axis for axis in self.move.axes if axis in held and choice.dim_of(axis) == own)
-                )
-                if shared:
+                if axes := tuple(x for x in self.move.axes if x in held and choice.dim_of(x) == own):
+                    shared = axes_words(axes)
                     why = f"Both {name} (along {dim}) and {other.name} (along {own}) use {shared}"
                     short = f"{shared} can shard only one: {other.name}'s {own}, not {name}'s {dim}"
                     return short, f"{why}, but the product can keep only one"
         for axis in self.move.axes:
             if (split := choice.dim_of(axis)) is not None:
-                why = (
-                    f"Over {axis}, the work is divided along {split}, which {name} does not have, not along "
-                    f"{dim}"
-                )
-                return f"devices divide {split} over {axis}, not {name}'s {dim}", why
+                why = f"the work is divided along {split}, which {name} does not have, not along {dim}"
+                return f"devices divide {split} over {axis}, not {name}'s {dim}", f"Over {axis}, {why}"
         if dim not in self.part.einsum.contracted:
             return None
         mates = [(other, held[other.dims.index(dim)]) for other, (held, _) in others if dim in other.dims]
@@ -180,10 +168,9 @@ class MoveReason:
             return f"only {name} shards the contracted dimension {dim}", why
         if alike := [other.name for other, held in mates if held == choice.start(array)[0][index]]:
             why = f"{' and '.join((name, *alike))} are both sharded along {dim} over {self.axes}"
-            dearer = (
-                f"but no cheaper plan adds partial sums, so every device multiplies {self.n} times as much"
-            )
-            return f"no cheaper plan found that adds partial sums over {self.axes}", f"{why}, {dearer}"
+            dearer = f"so every device multiplies {self.n} times as much"
+            why = f"{why}, but no cheaper plan adds partial sums, {dearer}"
+            return f"no cheaper plan found that adds partial sums over {self.axes}", why
         return None
 
     def _given(self) -> str:
@@ -221,12 +208,10 @@ class MoveReason:
             along = f"along {self._named(self.gained)}, not {self._named(self.lost)}"
             short = f"{self.array.name} must be sharded {along}"
             why = f"Because a sharding along {names} is needed{self._given()}"
-        return (
-            short,
-            f"{why}, {self.array.name} moves its sharding from {self._splits(self.lost)} to "
-            f"{names if len(self.gained) == 1 else self._splits(self.gained)}: each device keeps 1/{self.n} "
-            f"of what it holds and sends the other pieces to their new owners; {self.price}.",
-        )
+        to = names if len(self.gained) == 1 else self._splits(self.gained)
+        moves = f"{self.array.name} moves its sharding from {self._splits(self.lost)} to {to}"
+        keeps = f"keeps 1/{self.n} of what it holds and sends the other pieces to their new owners"
+        return short, f"{why}, {moves}: each device {keeps}; {self.price}."
 
     def _purpose(self) -> Reason:
         name = self.array.name
@@ -246,21 +231,17 @@ class MoveReason:
                 match = f"{other.name}'s sharding of {dim} over {over}"
                 return f"matches {match}", f"To match {match}"
         if dim in self.part.einsum.contracted:
-            return (
-                f"shards the contracted dimension {dim} over {over}",
-                f"To shard the contracted dimension {dim} over {over}",
-            )
+            what = f"the contracted dimension {dim} over {over}"
+            return f"shards {what}", f"To shard {what}"
         result = self.part.result.name
         return f"{result} needs {dim} sharded over {over}", f"To shard {result} along {dim} over {over}"
 
     def _stays(self) -> bool:
-        return all(
-            self._finest(axes) <= self._finest(self.goal.dims[index]) for index, axes in self.gained.items()
-        )
+        goal = self.goal.dims
+        return all(self._finest(axes) <= self._finest(goal[index]) for index, axes in self.gained.items())
 
     def _finest(self, axes: Axes) -> set[str]:
-        """The finest parts of axes, among those of the move and of the states: the goal may name ``X`` where
-        the move is over ``X:(2)4``."""
+        """The finest parts of axes, among those of the move and of the states."""
         states = (*self.goal.dims, *self.move.to_spec.dims)
         named = [*self.move.axes, *(axis for held in states for axis in held), *axes]
         return {*in_parts(axes, finest_parts(self.choice.mesh.shape, named))}
@@ -270,26 +251,20 @@ class MoveReason:
         ends = move.from_spec, move.to_spec
         before, after = (", ".join(_places(array, spec.dims)) or "replicated" for spec in ends)
         end = "" if self.goal == move.to_spec else ", where the next step needs them"
-        return (
-            f"the blocks of {array.name} are on the wrong devices",
-            f"The blocks of {array.name} are on the wrong devices ({before}, not {after}): each device whose "
-            f"block belongs elsewhere sends all {exact_bytes(move.wire_bytes)} of it to one other "
-            f"device{end}.",
-        )
+        short = f"the blocks of {array.name} are on the wrong devices"
+        sends = f"sends all {exact_bytes(move.wire_bytes)} of it to one other device{end}."
+        why = f"T{short[1:]} ({before}, not {after})"
+        return short, f"{why}: each device whose block belongs elsewhere {sends}"
 
     def mask(self) -> Reason:
-        return (
-            f"{self.array.name} must be a partial sum over {self.axes}",
-            f"{self.array.name} must be a partial sum over {self.axes}: the first of the {self.n} "
-            "devices along it keeps its copy, the others hold zeros; nothing is sent.",
-        )
+        short = f"{self.array.name} must be a partial sum over {self.axes}"
+        first = f"the first of the {self.n} devices along it keeps its copy"
+        return short, f"{short}: {first}, the others hold zeros; nothing is sent."
 
     def largest(self) -> Reason:
-        return (
-            f"takes the maximum of {self.array.name} over {self.axes}",
-            f"Each of the {self.n} devices along {self.axes} holds the maximum of its shard: every device "
-            f"gets the maximum of all; each sends 2×{self.sent}.",
-        )
+        held = f"Each of the {self.n} devices along {self.axes} holds the maximum of its shard"
+        why = f"{held}: every device gets the maximum of all; each sends 2×{self.sent}."
+        return f"takes the maximum of {self.array.name} over {self.axes}", why
 
     def reduce(self) -> Reason:
         move, following, gained = self.move, self.following, self.gained
@@ -307,11 +282,8 @@ class MoveReason:
         else:
             short += "; the next step is cheaper"
             why = f", and with {self._splits(gained, ' sharded')} the next step is cheaper"
-        return (
-            short,
-            f"{held}{why}: they are added, and each device keeps its 1/{self.n} of the total; each sends "
-            f"{self.sent}, half of a psum.",
-        )
+        keeps = f"each device keeps its 1/{self.n} of the total"
+        return short, f"{held}{why}: they are added, and {keeps}; each sends {self.sent}, half of a psum."
 
 
 MOVE_REASONS = {

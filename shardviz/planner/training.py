@@ -1,45 +1,46 @@
 """The train step of a program: reverse-mode differentiation, statement by statement, then the optimizer.
 
-A compiler is asked for `jax.grad` of the sum of all results, each multiplied by the argument that is its
-gradient. In ``Y = f(A, B)`` the gradient of A is that of Y, times the derivative of f by A, summed over the
-dimensions that A lacks and repeated along those that Y lacks: one more statement, over the same dimensions.
+In ``Y = f(A, B)`` the gradient of A is that of Y, times the derivative of f by A, summed over the dimensions
+that A lacks and repeated along those that Y lacks: one more statement, over the same dimensions.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Literal, NamedTuple
 
 from shardviz.errors import QuestionError, quote
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.planner import plan
 from shardviz.planner.problem import Phase, Problem, Statement, is_floating, unused_name
-from shardviz.planner.problem.functions import is_matmul
+from shardviz.planner.problem.functions import (
+    GRADIENT,
+    PASSED_ON,
+    ROW_SUMS,
+    Derivative,
+    Taken,
+    derivatives,
+    is_matmul,
+)
 from shardviz.planner.problem.training import Optimizer, Training, parse_training
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 
 def train_step(problem: Problem, *, backward: bool, remat: str, optimizer: str) -> Problem:
-    """The problem that a user asked in the words of the command line: with its backward pass, or as it is.
-    Raises what `parse_training` and `with_backward` raise."""
+    """The problem that a user asked for, with its backward pass or as it is. Raises what `parse_training` and
+    `with_backward` raise."""
     training = parse_training(backward, remat, optimizer, problem.mesh)
     return problem if training is None else with_backward(problem, training)
 
 
 def with_backward(problem: Problem, training: Training) -> Problem:
-    """The train step of a forward problem: its statements, then those of the gradients and the optimizer.
-
-    The gradient of each result is an argument, split as the result. All arguments of floating point have
-    gradients: the optimizer uses those of `Problem.parameters`; all others are returned, split as their
-    arguments. A constraint on an intermediate holds for its gradient too. The sharding of an open last result
-    is that of the first argument in a stack of layers, else that in which the forward plan leaves it.
-
-    Raises `QuestionError` where another result's sharding is open, and where no result depends on an argument
-    of floating point.
-    """
+    """The train step of a forward problem: its statements, then those of the gradients and the optimizer. The
+    gradient of each result is an argument, split as the result. All arguments of floating point have
+    gradients: those of `Problem.parameters` are the optimizer's, all others are returned, split as their
+    arguments. A constraint on an intermediate holds for its gradient too. An open last result is split as the
+    first argument in a stack of layers, else as the forward plan leaves it. Raises `QuestionError` where
+    another result's sharding is open, and where no result depends on an argument of floating point."""
     last, first = problem.result, problem.arguments[0]
     if last.spec is None:
         is_stack = problem.layers > 1 and first.shape == last.shape
@@ -48,10 +49,9 @@ def with_backward(problem: Problem, training: Training) -> Problem:
     return _Backward(problem, training).problem()
 
 
-def _derived(part: Statement) -> Iterator[tuple[ShardedArray, Derivative]]:
-    for operand, derivative in zip(part.operands, derivatives(part), strict=True):
-        if derivative is not None:
-            yield operand, derivative
+def _derived(part: Statement) -> list[tuple[ShardedArray, Derivative]]:
+    pairs = zip(part.operands, derivatives(part), strict=True)
+    return [(operand, derivative) for operand, derivative in pairs if derivative is not None]
 
 
 def _uses(problem: Problem) -> Counter[str]:
@@ -90,10 +90,17 @@ class _Backward:
         self._parts: list[Statement] = []
 
     def problem(self) -> Problem:
-        """The whole train step."""
         for name in self._problem.results:
             if name in self._gradients:
-                self._give(name)
+                # The gradient of a result, or the first summand of it, is an argument.
+                given = self._gradients[name]
+                if given.spec is None:
+                    problem = f"the sharding of {name} is open, but its given gradient has the same sharding"
+                    raise QuestionError(problem, f"give {name} a spec")
+                if self._left[name] > 1:
+                    given = replace(given, name=self._unused(f"{given.name}_given"))
+                self._given[name] = given.name
+                self._add(name, given)
         for part in reversed(self._problem.parts):
             if (gradient := self._sums.get(part.result.name)) is not None:
                 for operand, derivative in _derived(part):
@@ -121,9 +128,8 @@ class _Backward:
     def _updates(
         self, parameter: ShardedArray, gradient: ShardedArray, optimizer: Optimizer
     ) -> dict[str, Statement]:
-        """The update of a parameter by its gradient: by each argument that it replaces a statement, in order.
-        The rate is a constant, as is Adam's correction of its moments' bias, which is a factor of the
-        rate."""
+        """By each argument that it replaces a statement of the update of a parameter. The rate is a constant,
+        as is the correction of the bias of Adam's moments, a factor of it."""
         spec = state_spec(parameter, optimizer.over, self._problem.mesh)
         updates: dict[str, Statement] = {}
 
@@ -161,22 +167,11 @@ class _Backward:
             dtype, spec = optimizer.gradients, None if optimizer.over else spec
         return replace(array, name=self._unused(f"d{array.name}"), dtype=dtype, spec=spec)
 
-    def _give(self, name: str) -> None:
-        """Take the gradient of a result, or the first summand of it, as an argument."""
-        given = self._gradients[name]
-        if given.spec is None:
-            problem = f"the sharding of {name} is open, but its given gradient has the same sharding"
-            raise QuestionError(problem, f"give {name} a spec")
-        if self._left[name] > 1:
-            given = replace(given, name=self._unused(f"{given.name}_given"))
-        self._given[name] = given.name
-        self._add(name, given)
-
     def _summand(
         self, part: Statement, operand: ShardedArray, derivative: Derivative, gradient: ShardedArray
     ) -> ShardedArray:
-        """The gradient of an operand by its use in one statement, whose result has the `gradient`; it has the
-        names of dimensions that the array has where it is made."""
+        """The gradient of an operand by its use in one statement, by the names of dimensions where it is
+        made."""
         made, is_argument = self._gradients[operand.name], operand.name in self._arguments
         is_whole = self._left[operand.name] == 1 and operand.name not in self._sums
         if not is_whole:
@@ -233,11 +228,8 @@ class _Backward:
         taken = tuple(self._available(operand) for operand in operands)
         einsum = Einsum(tuple(array.dims for array in taken), result.dims)
         whole = tuple(dim for dim in source.whole if dim in einsum.dims)
-        self._parts.append(
-            Statement(
-                einsum, taken, result, function, source.merged, whole, phase, number, source.result.name
-            )
-        )
+        own = (function, source.merged, whole, phase, number, source.result.name)
+        self._parts.append(Statement(einsum, taken, result, *own))
 
     def _available(self, array: ShardedArray) -> ShardedArray:
         """An array as the backward pass has it: a forward result that is not kept is computed again."""
@@ -272,87 +264,3 @@ def state_spec(parameter: ShardedArray, over: tuple[str, ...], mesh: Mesh) -> Pa
                 spec = PartitionSpec((*spec.dims[:dim], axes, *spec.dims[dim + 1 :]))
                 break
     return spec
-
-
-# Derivatives.
-
-GRADIENT: Literal["gradient"] = "gradient"
-RESULT: Literal["result"] = "result"
-ROW_SUMS: Literal["row sums"] = "row sums"
-Taken = Literal["gradient", "result", "row sums"] | int
-"""An operand of a gradient's statement: the gradient of the forward result; that result; the one times the
-other, summed to the dimensions of the second operand; an operand of the forward statement, by its place."""
-
-
-class Derivative(NamedTuple):
-    """The gradient of one operand: a `function` of what it takes, in this order, and of a `number`. The "sum"
-    of the result's gradient alone passes it on, without a statement where the operand has all its
-    dimensions."""
-
-    function: str
-    takes: tuple[Taken, ...]
-    number: float | None = None
-
-
-Derivatives = tuple[Derivative | None, ...]
-"""By each operand of a statement; None where the result does not change with it, but at jumps."""
-
-PASSED_ON = Derivative("sum", (GRADIENT,))
-
-
-def derivatives(part: Statement) -> Derivatives:
-    """The derivatives of a statement by its operands."""
-    known = DERIVATIVES[part.function]
-    return known(part) if callable(known) else known
-
-
-def _of_multiply(part: Statement) -> Derivatives:
-    """In a product, an operand's gradient is the result's times all other operands, in their order."""
-    places = range(len(part.operands))
-    if len(places) == 1:
-        return (PASSED_ON,)
-    takes = (tuple(GRADIENT if other == own else other for other in places) for own in places)
-    return tuple(Derivative("multiply", taken) for taken in takes)
-
-
-def points_per_result(part: Statement) -> int:
-    """The elements of the operand that each element of the result is made of."""
-    return max(1, math.prod(part.operands[0].shape) // max(1, math.prod(part.result.shape)))
-
-
-def _own(function: str, *takes: Taken) -> Derivative:
-    return Derivative(f"{function}_gradient", (GRADIENT, *takes))
-
-
-DERIVATIVES: dict[str, Derivatives | Callable[[Statement], Derivatives]] = {
-    "multiply": _of_multiply,
-    "add": (PASSED_ON, PASSED_ON),
-    "subtract": (PASSED_ON, Derivative("negative", (GRADIENT,))),
-    "negative": (Derivative("negative", (GRADIENT,)),),
-    "scale": lambda part: (Derivative("scale", (GRADIENT,), part.number),),
-    "divide": (Derivative("divide", (GRADIENT, 1)), _own("divide", RESULT, 1)),
-    **{name: (_own(name, 0, 1), _own(name, 1, 0)) for name in ("maximum", "minimum")},
-    **{name: (_own(name, 0),) for name in ("silu", "gelu")},
-    **{name: (_own(name, RESULT),) for name in ("relu", "sigmoid", "tanh", "sqrt", "rsqrt", "top_k")},
-    "exp": (Derivative("multiply", (GRADIENT, RESULT)),),
-    "log": (Derivative("divide", (GRADIENT, 0)),),
-    "square": (Derivative("square_gradient", (GRADIENT, 0), 2.0),),
-    "sum": (PASSED_ON,),
-    "mean": lambda part: (Derivative("scale", (GRADIENT,), 1 / points_per_result(part)),),
-    "mean_square": lambda part: (Derivative("square_gradient", (GRADIENT, 0), 2 / points_per_result(part)),),
-    "max": (_own("max", 0, RESULT),),
-    "normalize": (Derivative("normalize", (GRADIENT, 1)), _own("normalize", 0, 1)),
-    "sum_exp": (_own("sum_exp", 0, 1), None),
-    "softmax": (_own("softmax", RESULT, ROW_SUMS), None, None),
-    "add_log": (None, Derivative("divide", (GRADIENT, 1))),
-    "pick": (_own("pick", 1), None),
-    "reshape": (Derivative("reshape", (GRADIENT,)),),
-    "take": (_own("take", 1), None),
-    # Each takes queries, keys and values, from which the scores are computed again.
-    **{
-        name: tuple(_own(f"{name}_{operand}", 0, 1, 2) for operand in ("query", "key", "value"))
-        for name in ("attention", "causal_attention")
-    },
-    "slots": (None,),
-}
-"""For each function of a forward pass the derivatives by its operands."""

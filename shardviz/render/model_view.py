@@ -18,8 +18,8 @@ from shardviz.models.answer import (
     ModelStep,
     PlannedPart,
 )
+from shardviz.models.rule_set import FoldedParameter, SplitModel, folded
 from shardviz.models.serving import ServingAnswer
-from shardviz.models.splitting import FoldedParameter, SplitModel, folded
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.pricing.priced_plan import PricedStep
 from shardviz.planner.problem import Phase

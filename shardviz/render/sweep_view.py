@@ -11,7 +11,7 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.planner.plan import axes_words
-from shardviz.planner.pricing.sweep import Crossing, Sweep
+from shardviz.planner.pricing.costs import Crossing, Sweep
 from shardviz.render.caption import axes_text
 from shardviz.render.cost_view import machine_words
 from shardviz.render.lines import sentence, sentences, table

@@ -16,12 +16,9 @@ from shardviz.collectives.operations.several_dims import collected
 from shardviz.collectives.values import Ints, Values, numpy_dtype
 from shardviz.collectives.verification import VerificationResult
 from shardviz.errors import CompilerError, QuestionError, plural
-from shardviz.planner.copies import Copy, PlanCopies
-from shardviz.planner.plan import Plan, Step
+from shardviz.planner.plan import Copy, Plan, PlanCopies, Step
 from shardviz.planner.problem import Problem
-from shardviz.planner.problem.functions import ABOVE_ZERO, FUNCTIONS, KEEP_WHOLE
-from shardviz.planner.problem.statement_code import statement_code
-from shardviz.planner.training import points_per_result
+from shardviz.planner.problem.functions import FUNCTIONS, points_per_result, statement_code
 from shardviz.reports.target_result import ExecutionResult
 from shardviz.sharding import Layout, Mesh
 from shardviz.sharding.digits import value
@@ -68,7 +65,7 @@ class PlanRun:
     @property
     def is_whole(self) -> bool:
         """Every number is a whole number, so that sums are exact in any order."""
-        return all(part.function in KEEP_WHOLE for part in self.plan.problem.parts)
+        return all(FUNCTIONS[part.function].keeps_integers for part in self.plan.problem.parts)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -78,7 +75,7 @@ class PlanRun:
     def whole_arguments(self) -> tuple[Values, ...]:
         """The arguments, an array for each addend of a pending sum in front."""
         problem = self.plan.problem
-        first = 1 if any(part.function in ABOVE_ZERO for part in problem.parts) else -3.5
+        first = 1 if any(FUNCTIONS[part.function].of_positive for part in problem.parts) else -3.5
         most, rows = 10 if len(problem.parts) < 3 else 5, _rows(problem)
         found: list[Values] = []
         for number, array in enumerate(problem.arguments):

@@ -16,8 +16,8 @@ from shardviz.forms.examples import examples
 from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
+from shardviz.planner.problem.jax_code import dtype_code
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.planner.problem.statement_code import dtype_code
 from shardviz.render.page import highlighted
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS

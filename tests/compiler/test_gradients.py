@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS
+from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS, statement_code
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.planner.problem.statement_code import statement_code
 from shardviz.planner.training import Optimizer, Training, with_backward
 from tests.conftest import one_in
 

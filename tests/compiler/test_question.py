@@ -11,7 +11,7 @@ import pytest
 from shardviz.compiler.lowering import lower_program
 from shardviz.compiler.question import module_question, question_for, target_mesh
 from shardviz.notation.einsum import Einsum, parse_chain
-from shardviz.planner.problem.statement_code import subscripts
+from shardviz.planner.problem.jax_code import subscripts
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from shardviz.targets import TARGETS, parse_targets
 

@@ -7,8 +7,7 @@ import pytest
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from shardviz.models.model import Model, ModelParameter
-from shardviz.models.rule_set import RuleSet, ShardingRule
-from shardviz.models.splitting import folded, number_ranges
+from shardviz.models.rule_set import RuleSet, ShardingRule, folded, number_ranges
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from shardviz.planner.planner import Planner
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.planner.programs.program_planner import StatementChoices
+from shardviz.planner.program_planner import StatementChoices
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.states.paths import ArrayKind

@@ -10,9 +10,8 @@ import sys
 import numpy as np
 import pytest
 
-from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS
+from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS, statement_code
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.planner.problem.statement_code import statement_code
 from shardviz.sharding import Mesh
 from tests.planner.function_values import value
 

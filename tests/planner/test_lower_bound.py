@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from shardviz.planner.planner import Planner, lower_bound
-from shardviz.planner.programs.program_planner import ArrayUses
+from shardviz.planner.program_planner import ArrayUses
 from shardviz.planner.statements.axis_pool import AxisPool
 from tests.planner.exhaustive_programs import least_program_cost
 from tests.planner.optimality import KINDS

@@ -170,7 +170,7 @@ def test_other_names_of_a_dimension_are_split_alike():
     ],
 )
 def test_a_chain_costs_as_little_as_with_the_planner_of_trees(text, specs, sizes):
-    from shardviz.planner.programs.program_planner import StatementChoices, planned_program
+    from shardviz.planner.program_planner import StatementChoices, planned_program
     from shardviz.planner.statements.axis_pool import AxisPool
     from shardviz.planner.statements.statement_ways import StatementWays
 

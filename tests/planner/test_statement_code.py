@@ -9,8 +9,8 @@ import pytest
 
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Statement
-from shardviz.planner.problem.functions import FUNCTIONS
-from shardviz.planner.problem.statement_code import WHOLE, LocalDims, statement_code
+from shardviz.planner.problem.functions import FUNCTIONS, statement_code
+from shardviz.planner.problem.jax_code import WHOLE, LocalDims
 from shardviz.sharding import ShardedArray
 
 SIZES = {"b": 2, "t": 4, "s": 4, "n": 2, "g": 3, "h": 5, "d": 6, "e": 4, "c": 2, "v": 7, "q": 10}

@@ -11,8 +11,7 @@ from shardviz.hardware.machine_file import read_machine
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.numbers import parse_range
 from shardviz.planner.planner import plan
-from shardviz.planner.pricing.costs import price
-from shardviz.planner.pricing.sweep import sweep
+from shardviz.planner.pricing.costs import price, sweep
 from shardviz.planner.problem.reading import problem_from_text
 
 

@@ -11,7 +11,7 @@ from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hardware.machine_file import read_machine
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.numbers import parse_range
-from shardviz.planner.pricing.sweep import sweep
+from shardviz.planner.pricing.costs import sweep
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.palette import PLAIN
 from shardviz.render.sweep_view import size_text, sweep_view

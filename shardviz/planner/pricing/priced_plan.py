@@ -6,8 +6,7 @@ its dtype (the roofline model: Williams, Waterman and Patterson 2009), or where 
 what these take (`hardware.gpu_times`).
 
 The communication that work can hide is that of its own pass: no work of the forward pass hides the sum of a
-gradient, which the backward pass makes. So "How to Scale Your Model", part 5, sets the all-reduces of data
-parallelism, of 4·D·F bytes in bf16, against the 8·B·D·F FLOPs of the backward pass alone, not the step's 12.
+gradient, which the backward pass makes ("How to Scale Your Model", part 5).
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TypeVar
 
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.gpu_times import matmul_time
 from shardviz.hardware.links import UnpublishedLinkError
 from shardviz.hardware.machine import Machine, PlacedMesh
-from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words, einsum_parts
+from shardviz.planner.plan import LOCAL_OPS, Copy, Plan, PlanCopies, Step, axes_words, einsum_parts
 from shardviz.planner.problem import Phase
 from shardviz.planner.problem.functions import local_work
 from shardviz.planner.problem.roles import roles_of
@@ -33,14 +32,8 @@ from shardviz.units import seconds as human_seconds
 
 COMPUTE, HBM, LATENCY, UNKNOWN = "compute", "HBM", "latency", "unknown"
 """Bounds of a step beside the mesh axes of a collective."""
-ROOFLINE = "the longer of FLOPs over the peak and HBM bytes over HBM's bandwidth"
-AT_PEAK, ALL_OF_HBM = "no matmul reaches the peak", "nothing reaches all of HBM's bandwidth"
-LAUNCHES = "kernels may take longer to launch"
-FARTHER = "blocks may go farther than to the neighbours"
-"""Why seconds are too few."""
 IN_PLACE = "read in place by the step that uses it, as XLA fuses it"
-COPY = "bytes read and written / HBM bandwidth"
-LAUNCHED = "{}, after {} to launch its kernel"
+ALL_OF_HBM = "nothing reaches all of HBM's bandwidth"
 ALIKE = 0.005
 """Times that differ by a smaller part are the same to a reader."""
 ROUNDING = 1e-9
@@ -80,7 +73,7 @@ def published_step(work: Passes, sent: Passes, share: float) -> float:
 
 def overtaking(times: Sequence[tuple[float, float]]) -> list[int]:
     """The places, from 1, of rows that take longer than the row above by the first of two estimates and less
-    by the second: such neighbours change sides within their band."""
+    by the second."""
     return [
         place
         for place, ((above, other), (own, second)) in enumerate(pairwise(times), 2)
@@ -147,25 +140,23 @@ class PricedStep:
 
 
 def _priced(
-    step: Step,
-    flops: int,
-    hbm_bytes: int,
-    dtype: str,
-    placed: PlacedMesh,
-    resident: tuple[ResidentArray, ...],
+    step: Step, work: tuple[int, int, str], placed: PlacedMesh, resident: tuple[ResidentArray, ...]
 ) -> PricedStep:
-    device = placed.machine.device
+    """A step with its cost, by its `local_work`."""
+    (flops, hbm_bytes, dtype), device = work, placed.machine.device
     arithmetic, traffic = compute_price(flops, hbm_bytes, dtype, device)
     sizes = (step, flops, hbm_bytes, step.wire_bytes)
     if step.op in LOCAL_OPS:
         seconds, textbook, bound = arithmetic or traffic or None, None, UNKNOWN
-        how = ROOFLINE if flops else IN_PLACE if step.op == "slice" else COPY
+        how = IN_PLACE if step.op == "slice" else "bytes read and written / HBM bandwidth"
+        if flops:
+            how = "the longer of FLOPs over the peak and HBM bytes over HBM's bandwidth"
         if arithmetic is not None and traffic is not None:
             least = hbm_bytes / (device.hbm_bandwidth or math.inf)
             textbook = max(flops / (device.flops_per_second(dtype) or math.inf), least)
             seconds, bound = max(arithmetic, traffic), local_bound(flops, hbm_bytes, dtype, device)
             if least < traffic:
-                how = LAUNCHED.format(how, human_seconds(traffic - least))
+                how = f"{how}, after {human_seconds(traffic - least)} to launch its kernel"
             if flops and (measured := matmul_time(device.matmuls, dtype)):
                 how = f"{measured.words}; {human_seconds(textbook)} by the roofline"
         told = bound, how, optimistic(bound, dtype, device) if seconds else ""
@@ -175,16 +166,17 @@ def _priced(
     except UnpublishedLinkError as error:
         return PricedStep(*sizes, None, traffic, *(None,) * 3, UNKNOWN, error.message, "", resident)
     seconds = max(time.seconds, traffic or 0.0)
-    bound = LATENCY if time.bound == LATENCY else _links(step.axes, time.bound)
+    bound, why = time.bound, time.optimistic
     if seconds > time.seconds:
-        bound = HBM
-    own = (traffic, time.seconds, time.textbook_seconds)
-    why = ALL_OF_HBM if bound == HBM else time.optimistic
-    is_on_torus = any(level.is_torus for level in placed.group_levels(step.axes))
-    if step.op == "ppermute" and bound != HBM and is_on_torus:
-        why = ", ".join(filter(None, (why, FARTHER)))
-    told = bound, time.convention, why
-    return PricedStep(*sizes, None, *own, seconds, *told, resident)
+        bound, why = HBM, ALL_OF_HBM
+    elif step.op == "ppermute" and any(level.is_torus for level in placed.group_levels(step.axes)):
+        why = ", ".join(filter(None, (why, "blocks may go farther than to the neighbours")))
+    if bound not in (HBM, LATENCY):
+        # Links that are called after the axes need no other name; nothing is sent where they have none.
+        words = axes_words(step.axes)
+        bound = words if bound in ("", " and ".join(step.axes)) else f"{words} on {bound}"
+    own = (traffic, time.seconds, time.textbook_seconds, seconds)
+    return PricedStep(*sizes, None, *own, bound, time.convention, why, resident)
 
 
 def local_bound(flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures) -> str:
@@ -202,59 +194,48 @@ def local_bound(flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures) -
 
 def optimistic(bound: str, dtype: str, device: DeviceFigures) -> str:
     """Why local work so bound may take longer; "" of what was measured."""
-    is_measured = matmul_time(device.matmuls, dtype) is not None
-    at_most = {COMPUTE: "" if is_measured else AT_PEAK, LATENCY: "" if is_measured else LAUNCHES}
-    return {**at_most, HBM: ALL_OF_HBM}.get(bound, "")
-
-
-def _links(axes: tuple[str, ...], level: str) -> str:
-    """``Y on x``; ``Y`` where the links are called after the axis, and "" where nothing is sent."""
-    words = axes_words(axes)
-    return words if level in ("", " and ".join(axes)) else f"{words} on {level}"
+    if bound != HBM and matmul_time(device.matmuls, dtype) is not None:
+        return ""
+    return {
+        HBM: ALL_OF_HBM,
+        COMPUTE: "no matmul reaches the peak",
+        LATENCY: "kernels may take longer to launch",
+    }.get(bound, "")
 
 
 def _resident(plan: Plan, bytes_of: Callable[[str, PartitionSpec], int]) -> list[tuple[ResidentArray, ...]]:
-    """The shards that a device holds at every step.
-
-    Arguments and what is returned stay to the end, as under `jax.jit` without donation; what a step makes
-    until the last step that uses it. What an optimizer makes takes the place of what it updates, which is
-    donated, and totals that of the partial sums, as in XLA's all-reduce, unless these are used again.
-    """
-    last = len(plan.steps) - 1
+    """The shards that a device holds at every step. Arguments and what is returned stay to the end, as under
+    `jax.jit` without donation; what a step makes until its last use. What an optimizer makes takes the place
+    of what it updates, and totals that of the partial sums, as in XLA's all-reduce, unless these are used
+    again."""
+    copies, last = PlanCopies(plan), len(plan.steps) - 1
     spans: list[tuple[ResidentArray, int, int]] = []
     newest: dict[str, int] = {}
-    copies: dict[tuple[str, PartitionSpec], int] = {}
+    numbers: dict[Copy, int] = {}
     replaced = {new: old for old, new in plan.problem.updates}
 
-    def make(name: str, spec: PartitionSpec, start: int, is_argument: bool = False) -> None:
-        newest[name] = copies[name, spec] = len(spans)
+    def make(copy: Copy, spec: PartitionSpec, start: int, is_argument: bool = False) -> None:
+        name = copy[0]
+        newest[name] = numbers[copy] = len(spans)
         made = ResidentArray(name, spec, bytes_of(name, spec), is_argument)
         spans.append((made, start, last if is_argument else start))
 
-    def use(name: str, spec: PartitionSpec | None, index: int, in_place: bool = False) -> None:
-        number = newest[name] if spec is None else copies.get((name, spec), newest[name])
-        array, start, stop = spans[number]
-        spans[number] = (array, start, max(stop, index - (in_place and not array.is_argument)))
+    def use(taken: Iterable[Copy], index: int, in_place: bool = False) -> None:
+        for copy in taken:
+            number = numbers.get(copy, newest[copy[0]])
+            array, start, stop = spans[number]
+            spans[number] = (array, start, max(stop, index - (in_place and not array.is_argument)))
 
-    for array in plan.problem.arguments:
-        make(array.name, array.decided_spec, 0, is_argument=True)
+    for array, copy in zip(plan.problem.arguments, copies.given, strict=True):
+        make(copy, array.decided_spec, 0, is_argument=True)
     for index, step in enumerate(plan.steps):
-        if step.op in ("einsum", "apply"):
-            for name, spec in zip(step.operands, step.operand_specs, strict=True):
-                use(name, spec, index)
-        else:
-            use(step.array, step.from_spec, index, in_place=step.op in ("psum", "pmax"))
+        use(copies.taken[index], index, in_place=step.op in ("psum", "pmax"))
         if step.array in replaced and step.array not in newest:
             number = newest[replaced[step.array]]
             spans[number] = (*spans[number][:2], index - 1)
-        make(step.array, step.to_spec, index)
-    wanted = {part.result.name: part.result.spec for part in plan.problem.parts}
-    for name in plan.problem.results:
-        use(name, wanted[name], last)
-    return [
-        tuple(array for array, start, stop in spans if start <= index <= stop)
-        for index in range(len(plan.steps))
-    ]
+        make(copies.made[index], step.to_spec, index)
+    use(copies.taken[-1], last)
+    return [tuple(one for one, start, stop in spans if start <= index <= stop) for index in range(last + 1)]
 
 
 @dataclass(frozen=True)
@@ -289,21 +270,21 @@ class PricedPlan:
 
     @cached_property
     def steps(self) -> tuple[PricedStep, ...]:
-        """Every step with its cost."""
         plan, placed, mesh = self.plan, self.placed, self.plan.problem.mesh
         taken = iter(zip(plan.problem.parts, einsum_parts(plan), strict=True))
         arrays = {array.name: array for array in plan.problem.arrays}
         bytes_of = cache(lambda name, spec: arrays[name].with_spec(spec).bytes_per_device(mesh))
         steps = []
         for step, held in zip(plan.steps, _resident(plan, bytes_of), strict=True):
-            flops, hbm_bytes, dtype = 0, 0, ""
+            work = (0, 0, "")
             if step.op in ("einsum", "apply"):
                 part, (operands, result) = next(taken)
                 shapes = [operand.shard_shape(mesh) for operand in operands]
-                flops, hbm_bytes, dtype = local_work(part, shapes, result.shard_shape(mesh))
+                work = local_work(part, shapes, result.shard_shape(mesh))
             elif step.op != "slice":
-                hbm_bytes = bytes_of(step.array, step.from_spec) + bytes_of(step.array, step.to_spec)
-            steps.append(_priced(step, flops, hbm_bytes, dtype, placed, held))
+                ends = (bytes_of(step.array, spec) for spec in (step.from_spec, step.to_spec))
+                work = (0, sum(ends), "")
+            steps.append(_priced(step, work, placed, held))
         return tuple(steps)
 
     @property
@@ -329,8 +310,7 @@ class PricedPlan:
 
     @property
     def assumes(self) -> str:
-        """The assumptions of its seconds, in a sentence; "" where nothing is sent. A search prices other
-        moves (`search.program_tables`)."""
+        """The assumptions of its seconds, in a sentence; "" where nothing is sent."""
         if not self.plan.collectives:
             return ""
         return (
@@ -340,12 +320,10 @@ class PricedPlan:
 
     @property
     def compute_seconds(self) -> float:
-        """Seconds of the local steps."""
         return math.fsum(step.seconds or 0.0 for step in self.steps if not step.is_collective)
 
     @property
     def communication_seconds(self) -> float:
-        """Seconds of the collectives."""
         return math.fsum(step.seconds or 0.0 for step in self.steps if step.is_collective)
 
     @property
@@ -363,20 +341,20 @@ class PricedPlan:
 
     @property
     def _work_and_sent(self) -> tuple[Passes, Passes]:
-        local = [step for step in self.steps if not step.is_collective]
-        return self._by_pass(local), self._by_pass(step for step in self.steps if step.is_collective)
+        return self._by_pass(lambda step: not step.is_collective), self._by_pass(
+            lambda step: step.is_collective
+        )
 
-    def _by_pass(self, steps: Iterable[PricedStep]) -> Passes:
-        return by_pass((self.phase_of(step), step.seconds or 0.0) for step in steps)
+    def _by_pass(self, counts: Callable[[PricedStep], bool]) -> Passes:
+        return by_pass((self.phase_of(step), step.seconds or 0.0) for step in self.steps if counts(step))
 
     @cached_property
     def step_seconds(self) -> float:
-        roles, sent = roles_of(self.plan.problem), [step for step in self.steps if step.is_collective]
-        work, waited = self._work_and_sent
+        roles, (work, sent) = roles_of(self.plan.problem), self._work_and_sent
         hidden = self._by_pass(
-            step for step in sent if roles.is_hideable(step.step.array, self.phase_of(step))
+            lambda step: step.is_collective and roles.is_hideable(step.step.array, self.phase_of(step))
         )
-        return overlapped(work, hidden) + sum(waited) - sum(hidden)
+        return overlapped(work, hidden) + sum(sent) - sum(hidden)
 
     @property
     def published_seconds(self) -> float | None:
@@ -429,15 +407,14 @@ class PricedPlan:
 
     @property
     def serial_utilisation(self) -> float | None:
-        """FLOPs over peak and `serial_seconds`; None where the time of a step is not known."""
         return self._utilisation(self.serial_seconds)
 
     @property
     def overlapped_utilisation(self) -> float | None:
-        """FLOPs over peak and `overlapped_seconds`; None where the time of a step is not known."""
         return self._utilisation(self.overlapped_seconds)
 
     def _utilisation(self, seconds: float) -> float | None:
+        """FLOPs over peak and seconds; None where the time of a step is not known."""
         if self.unknown or self.peak_flops is None or not seconds:
             return None
         return self.flops / (self.peak_flops * seconds)
@@ -464,7 +441,6 @@ class PricedPlan:
 
     @property
     def layers_seconds(self) -> float:
-        """The serial seconds of all layers."""
         return self.serial_seconds * self.layers
 
     @property
@@ -494,20 +470,18 @@ class PricedPlan:
             return None
         layers, others = problem.layers, problem.layers - 1
         held: dict[str, list[int]] = {}
-        for priced in steps:
-            for array in priced.resident:
-                held.setdefault(array.name, []).append(array.bytes)
+        for array in chain.from_iterable(priced.resident for priced in steps):
+            held.setdefault(array.name, []).append(array.bytes)
         trained = set(problem.parameters)
         given = sum(held[name][0] for name in trained)
         state = sum(held[old][0] for old, _ in problem.updates if old not in trained)
         gradients = {gradient for name, gradient in problem.gradients if name in trained}
         left = sum(held[gradient][-1] for gradient in gradients)
-        phases = [problem.parts[priced.step.part].phase for priced in steps]
         # What the forward pass leaves for the backward pass, but the parameters.
         forward = {array.name for part in problem.forward for array in part.arrays}
         later = (part.operands for part in problem.parts if part.phase != "forward")
         taken = forward.intersection(operand.name for operands in later for operand in operands) - trained
-        first = next(priced for priced, phase in zip(steps, phases, strict=True) if phase != "forward")
+        first = next(priced for priced in steps if self.phase_of(priced) != "forward")
         kept = sum(array.bytes for array in first.resident if array.name in taken)
 
         def gradient_bytes(priced: PricedStep) -> int:
@@ -518,17 +492,16 @@ class PricedPlan:
                     largest[array.name] = max(largest.get(array.name, 0), array.bytes)
             return sum(largest.values())
 
-        of_others = {"forward": kept, "optimizer": left}
+        def live_bytes(priced: PricedStep) -> int:
+            of_others = {"forward": kept, "optimizer": left}.get(self.phase_of(priced), max(kept, left))
+            return priced.live_bytes + others * of_others
+
         return TrainingMemory(
             parameters=layers * given,
             gradients=max(map(gradient_bytes, steps)) + others * left,
             optimizer=layers * state,
             activations=layers * kept,
-            peak=others * (given + state)
-            + max(
-                priced.live_bytes + others * of_others.get(phase, max(kept, left))
-                for priced, phase in zip(steps, phases, strict=True)
-            ),
+            peak=others * (given + state) + max(map(live_bytes, steps)),
         )
 
     @property

@@ -45,7 +45,6 @@ class Statement:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Elements along each dimension."""
         return _sizes_of(self.arrays)
 
     @property
@@ -77,27 +76,20 @@ def value_pieces(part: Statement) -> Iterator[str | int]:
     if len(numbers) == 1 and function in ("multiply", "sum"):
         # An einsum of one array sums what its result lacks; a sum over nothing passes the array on.
         function = "sum" if einsum.contracted else "multiply"
-    if function == "multiply" and len(numbers) > 2:
-        yield from _between(numbers, ", ")
-        yield f" -> {''.join(einsum.result)}"
+    is_product = function == "multiply" and len(numbers) > 2
+    sign = ", " if is_product else _SIGNS.get(function, ", ")
+    every = [piece for number in numbers for piece in (sign, number)][1:]
+    if is_product:
+        yield from (*every, f" -> {''.join(einsum.result)}")
     elif function in _SIGNS:
-        yield from _between(numbers, _SIGNS[function])
+        yield from every
     elif function == "negative":
         yield from ("-", 0)
     elif function == "scale":
         yield from (f"{part.number:g} * ", 0)
     else:
-        yield f"{function}("
-        yield from _between(numbers, ", ")
-        yield from (f", {word}" for word in _words_beside(part, function))
-        yield ")"
-
-
-def _between(numbers: Iterable[int], sign: str) -> Iterator[str | int]:
-    for number in numbers:
-        if number:
-            yield sign
-        yield number
+        beside = (f", {word}" for word in _words_beside(part, function))
+        yield from (f"{function}(", *every, *beside, ")")
 
 
 def _words_beside(part: Statement, function: str) -> Iterator[str]:
@@ -118,10 +110,7 @@ def statement_text(part: Statement, written: Callable[[ShardedArray], str] | Non
     """A statement with the dimensions of all arrays, which a program's text may have, or with its arrays
     `written` otherwise: by their names alone, ``H = X * W1``."""
     written = written or dimensions
-    pieces = (
-        value_piece if isinstance(value_piece, str) else written(part.operands[value_piece])
-        for value_piece in value_pieces(part)
-    )
+    pieces = (each if isinstance(each, str) else written(part.operands[each]) for each in value_pieces(part))
     return f"{written(part.result)} = {''.join(pieces)}"
 
 
@@ -229,15 +218,10 @@ class Problem:
         """It is one statement that copies or transposes its operand to a given spec, and does nothing
         else."""
         part, dims = self.parts[0], self.parts[0].einsum.operands[0]
-        return (
-            len(self.parts) == len(part.operands) == 1
-            and part.function == "multiply"
-            and not (part.merged or part.whole)
-            and len(set(dims)) == len(dims)
-            and set(dims) == set(part.einsum.result)
-            and part.operands[0].dtype == part.result.dtype
-            and part.result.spec is not None
-        )
+        is_alone = len(self.parts) == len(part.operands) == 1 and part.result.spec is not None
+        is_plain = part.function == "multiply" and not part.merged and not part.whole
+        is_same = sorted(dims) == sorted({*part.einsum.result})
+        return is_alone and is_plain and is_same and part.operands[0].dtype == part.result.dtype
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -259,7 +243,6 @@ class Problem:
 
     @property
     def result(self) -> ShardedArray:
-        """The last part's result."""
         return self.parts[-1].result
 
     @property
@@ -270,21 +253,14 @@ class Problem:
         if self.layers == 1:
             return None
         result, arguments = self.forward[-1].result, self.forward_arguments
-        alike = [
-            argument
-            for argument in arguments
-            if (argument.dims, argument.shape) == (result.dims, result.shape)
-        ]
+        alike = [one for one in arguments if (one.dims, one.shape) == (result.dims, result.shape)]
         return next((array for array in (*alike, arguments[0]) if array.shape == result.shape), None)
 
     @property
     def own_arguments(self) -> tuple[str, ...]:
         """The names of the forward arguments of which each of several runs has its own: weights, caches."""
-        passed = self.passed_on
-        arguments = self.forward_arguments if self.layers > 1 else ()
-        return tuple(
-            argument.name for argument in arguments if passed is None or argument.name != passed.name
-        )
+        passed, names = self.passed_on, [argument.name for argument in self.forward_arguments]
+        return tuple(name for name in names if self.layers > 1 and (passed is None or name != passed.name))
 
     @property
     def wanted_spec(self) -> PartitionSpec | None:
@@ -309,7 +285,6 @@ class Problem:
         return first
 
     def with_arrays(self, changed: Callable[[ShardedArray], ShardedArray]) -> Problem:
-        """The problem with every operand and result changed."""
         parts = (
             replace(part, operands=tuple(map(changed, part.operands)), result=changed(part.result))
             for part in self.parts
@@ -317,17 +292,13 @@ class Problem:
         return replace(self, parts=tuple(parts))
 
     def resized(self, sizes: Mapping[str, int]) -> Problem:
-        """The problem with these elements of each dimension."""
         return self.with_arrays(lambda array: replace(array, shape=tuple(sizes[dim] for dim in array.dims)))
 
     def with_results(self, specs: Mapping[str, PartitionSpec | None]) -> Problem:
         """The problem with some results split so, or left to the compiler (None)."""
-        parts = (
-            replace(part, result=part.result.with_spec(specs[part.result.name]))
-            if part.result.name in specs
-            else part
-            for part in self.parts
-        )
+        made = (part.result for part in self.parts)
+        results = (one.with_spec(specs[one.name]) if one.name in specs else one for one in made)
+        parts = (replace(part, result=one) for part, one in zip(self.parts, results, strict=True))
         return replace(self, parts=tuple(parts))
 
     @property
@@ -337,7 +308,6 @@ class Problem:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Elements along each dimension."""
         return _sizes_of(self.arrays)
 
     @property
@@ -362,14 +332,12 @@ def notices(problem: Problem) -> tuple[str, ...]:
         verb, returned = ("is", "it is") if len(unused) == 1 else ("are", "they are")
         *first, final = unused
         names = f"{', '.join(first)} and {final}" if first else final
-        sentences.append(
-            f"{names} {verb} used by no statement: {returned} returned beside {last.result.name}"
-        )
+        beside = f"{returned} returned beside {last.result.name}"
+        sentences.append(f"{names} {verb} used by no statement: {beside}")
     # Arrays with other letters in a second place, where no statement needs two letters for one size: the
     # scores of attention have the sequence twice, so that the keys need another name for theirs.
     together = [
-        {*part.result.dims} if part.function == "multiply" else {*part.einsum.dims}
-        for part in problem.forward
+        {*(part.result if part.function == "multiply" else part.einsum).dims} for part in problem.forward
     ]
     known: dict[str, ShardedArray] = {}
     for part in problem.forward:
@@ -379,8 +347,7 @@ def notices(problem: Problem) -> tuple[str, ...]:
             changed = [(old, new, size) for old, new, size in rows if old != new]
             if changed and not any({old, new} <= dims for old, new, _ in changed for dims in together):
                 same = " and ".join(f"{new} is {old}, {size:,}" for old, new, size in changed)
-                sentences.append(
-                    f"{dimensions(own, ', ')} is also taken as {dimensions(array, ', ')}: {same}"
-                )
+                both = f"{dimensions(own, ', ')} is also taken as {dimensions(array, ', ')}"
+                sentences.append(f"{both}: {same}")
         known.setdefault(part.result.name, part.result)
     return tuple(dict.fromkeys(sentences))

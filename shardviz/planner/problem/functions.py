@@ -1,15 +1,17 @@
-"""The functions of a program's statements: in which operands they are linear, their code, and what they cost:
-the FLOPs of a statement on a device, and the bytes that it reads and writes there."""
+"""The functions of a program's statements, one entry each: in which operands it is linear, which says how its
+work may be split, its FLOPs, its JAX code and its derivatives; and what a statement costs a device. How calls
+in a program's text become such statements, `lowering` says."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from shardviz.planner.problem import Statement
+from shardviz.planner.problem.jax_code import WHOLE, JaxCode, LocalDims, dtype_code
 from shardviz.sharding import array_bytes
 from shardviz.sharding.array import BITS
 
@@ -17,7 +19,28 @@ Shape = tuple[int, ...]
 Linearity = Literal["product", "sum", "none"]
 """Over a mesh axis of which partial sums are pending: a "product" may take one operand with pending sums, a
 "sum" may take all of them so, and leaves its result pending; "none" needs whole values."""
-Counted = Literal["points", "operand", "result"]
+GRADIENT: Literal["gradient"] = "gradient"
+RESULT: Literal["result"] = "result"
+ROW_SUMS: Literal["row sums"] = "row sums"
+Taken = Literal["gradient", "result", "row sums"] | int
+"""An operand of a gradient's statement: the gradient of the forward result; that result; the one times the
+other, summed to the dimensions of the second operand; an operand of the forward statement, by its place."""
+
+
+class Derivative(NamedTuple):
+    """The gradient of one operand: a `function` of what it takes, in this order, and of a `number`. The "sum"
+    of the result's gradient alone passes it on, without a statement where the operand has all its
+    dimensions."""
+
+    function: str
+    takes: tuple[Taken, ...] = (GRADIENT,)
+    number: float | None = None
+
+
+Derivatives = tuple[Derivative | None, ...]
+"""By each operand of a statement; None where the result does not change with it, but at jumps."""
+PASSED_ON = Derivative("sum")
+Code = str | Callable[[JaxCode], str]
 
 
 @dataclass(frozen=True)
@@ -27,145 +50,233 @@ class LocalFunction:
     `operands` is how many arrays it takes, and `linear_in` those among them, by number, that may come with
     pending sums; None is any. `flops` are its operations, the addition to a sum among them, at one point of
     all dimensions ("points"), or for each element of its first "operand" or of its "result". `code` is its
-    JAX code at one point, with ``{0}``, ``{1}`` for the operands broadcast to all dimensions; "" where it is
-    not pointwise, and for `multiply`, which is `jnp.einsum`. Over dimensions that the result lacks the points
+    JAX code at one point, with ``{0}``, ``{1}`` for the operands broadcast to all dimensions, or for a
+    function that is not pointwise what writes it. Over dimensions that the result lacks the points
     are summed, or with `averages` their mean is taken, or with `takes_largest` the largest of the part of
     each device, then of all by a `pmax`. Of an operand in `looks_up` no more elements are read than the
-    result has. With `multiplies_matrices` it is bound by the peak of a chip, as matrix products are.
+    result has. With `multiplies_matrices` it is bound by the peak of a chip, as matrix products are. It
+    `keeps_integers` where it makes whole numbers of whole numbers. Some are `of_positive` numbers alone.
     """
 
-    name: str
     operands: int | None
     linearity: Linearity
     flops: int
-    code: str = ""
-    counted: Counted = "points"
+    code: Code
+    derivatives: Derivatives | Callable[[Statement], Derivatives] = ()
+    counted: Literal["points", "operand", "result"] = "points"
     linear_in: tuple[int, ...] | None = None
     averages: bool = False
     takes_largest: bool = False
     looks_up: tuple[int, ...] = ()
     multiplies_matrices: bool = False
+    keeps_integers: bool = False
+    of_positive: bool = False
 
     def may_pend(self, operand: int) -> bool:
         """This operand may come with pending sums, alone or with all others by `linearity`."""
         return self.linearity != "none" and (self.linear_in is None or operand in self.linear_in)
 
 
-_ELEMENTWISE = (
-    ("silu", 5, "jax.nn.silu({0})"),
-    ("gelu", 8, "jax.nn.gelu({0})"),
-    ("relu", 1, "jax.nn.relu({0})"),
-    ("sigmoid", 4, "jax.nn.sigmoid({0})"),
-    ("tanh", 4, "jnp.tanh({0})"),
-    ("exp", 1, "jnp.exp({0})"),
-    ("log", 1, "jnp.log({0})"),
-    ("sqrt", 1, "jnp.sqrt({0})"),
-    ("rsqrt", 1, "jax.lax.rsqrt({0})"),
-    ("square", 1, "jnp.square({0})"),
-)
-"""Name, operations at one point (a transcendental function counts as one), JAX code."""
+def derivatives(part: Statement) -> Derivatives:
+    """The derivatives of a statement by its operands."""
+    known = FUNCTIONS[part.function].derivatives
+    return known(part) if callable(known) else known
 
-PROGRAM_FUNCTIONS = {
-    function.name: function
-    for function in (
-        LocalFunction("multiply", None, "product", 2),
-        LocalFunction("add", 2, "sum", 1, "{0} + {1}"),
-        LocalFunction("subtract", 2, "sum", 1, "{0} - {1}"),
-        LocalFunction("negative", 1, "sum", 1, "-{0}"),
-        LocalFunction("scale", 1, "sum", 1, "{0} * {number}"),
-        LocalFunction("divide", 2, "product", 1, "{0} / {1}", linear_in=(0,)),
-        LocalFunction("maximum", 2, "none", 1, "jnp.maximum({0}, {1})"),
-        LocalFunction("minimum", 2, "none", 1, "jnp.minimum({0}, {1})"),
-        *(LocalFunction(name, 1, "none", flops, code) for name, flops, code in _ELEMENTWISE),
-        LocalFunction("sum", 1, "sum", 1, "{0}"),
-        LocalFunction("mean", 1, "sum", 1, "{0}", averages=True),
-        LocalFunction("mean_square", 1, "none", 2, "jnp.square({0})", averages=True),
-        LocalFunction("max", 1, "none", 1, takes_largest=True),
-        LocalFunction("normalize", 2, "product", 3, "{0} * jax.lax.rsqrt({1} + 1e-6)", linear_in=(0,)),
-        LocalFunction("sum_exp", 2, "none", 3, "jnp.exp({0} - jax.lax.stop_gradient({1}))"),
-        LocalFunction("softmax", 3, "none", 3, "jnp.exp({0} - jax.lax.stop_gradient({1})) / {2}"),
-        LocalFunction("add_log", 2, "none", 2, "jax.lax.stop_gradient({0}) + jnp.log({1})"),
-        LocalFunction("pick", 2, "product", 1, linear_in=(0,)),
-        LocalFunction("reshape", 1, "sum", 0),
-        LocalFunction("take", 2, "product", 0, counted="result", linear_in=(0,), looks_up=(0,)),
-        LocalFunction("attention", 3, "product", 4, linear_in=(2,), multiplies_matrices=True),
-        LocalFunction("causal_attention", 3, "product", 2, linear_in=(2,), multiplies_matrices=True),
-        LocalFunction("top_k", 1, "none", 2, counted="operand"),
-        LocalFunction("slots", 1, "none", 2, counted="result"),
+
+def points_per_result(part: Statement) -> int:
+    """The elements of the operand that each element of the result is made of."""
+    return max(1, math.prod(part.operands[0].shape) // max(1, math.prod(part.result.shape)))
+
+
+def _of_multiply(part: Statement) -> Derivatives:
+    """In a product, an operand's gradient is the result's times all other operands, in their order."""
+    places = range(len(part.operands))
+    if len(places) == 1:
+        return (PASSED_ON,)
+    takes = (tuple(GRADIENT if other == own else other for other in places) for own in places)
+    return tuple(Derivative("multiply", taken) for taken in takes)
+
+
+def _of_first(
+    operands: int, flops: int, code: Code, *derivatives: Derivative | None, **fields: object
+) -> LocalFunction:
+    """A function that is linear in its first operand alone."""
+    usual = {"linearity": "product", "linear_in": (0,)} | fields
+    return LocalFunction(operands, flops=flops, code=code, derivatives=derivatives, **usual)  # type: ignore[arg-type]
+
+
+_GRADIENTS: dict[str, LocalFunction] = {}
+
+
+def _own(name: str, flops: int, code: Code, *takes: Taken, **fields: object) -> Derivative:
+    """The gradient by a function of its own, of the result's gradient, and what more it `takes`."""
+    _GRADIENTS[f"{name}_gradient"] = _of_first(1 + len(takes), flops, code, **fields)
+    return Derivative(f"{name}_gradient", (GRADIENT, *takes))
+
+
+def _elementwise(flops: int, code: str, derivative: Derivative, of_positive: bool = False) -> LocalFunction:
+    """A function of each element; a transcendental one counts as one operation."""
+    return LocalFunction(1, "none", flops, code, (derivative,), of_positive=of_positive)
+
+
+def _of_two(sign: str, function: str) -> LocalFunction:
+    """The larger or the smaller of two; of equal ones each has half the gradient."""
+    code = f"{{0}} * (0.5 * ({{1}} {sign} {{2}}) + 0.5 * ({{1}} {sign}= {{2}}))"
+    takes = (_own(function, 3, code, 0, 1), _own(function, 3, code, 1, 0))
+    return LocalFunction(2, "none", 1, f"jnp.{function}({{0}}, {{1}})", takes)
+
+
+def _attention(name: str, flops: int) -> LocalFunction:
+    """Each gradient takes queries, keys and values, from which the scores are computed again."""
+    shares = {"query": flops, "key": 2 * flops, "value": 2 * flops}
+    takes = tuple(
+        _own(f"{name}_{operand}", own, JaxCode.attention_gradient, 0, 1, 2, multiplies_matrices=True)
+        for operand, own in shares.items()
     )
+    return LocalFunction(
+        3, "product", 2 * flops, JaxCode.attention, takes, linear_in=(2,), multiplies_matrices=True
+    )
+
+
+def _of_mean(part: Statement) -> Derivatives:
+    return (Derivative("scale", number=1 / points_per_result(part)),)
+
+
+def _of_mean_square(part: Statement) -> Derivatives:
+    return (Derivative("square_gradient", (GRADIENT, 0), 2 / points_per_result(part)),)
+
+
+_RAISED = "jnp.exp({0} - jax.lax.stop_gradient({1}))"
+PROGRAM_FUNCTIONS = {
+    "multiply": LocalFunction(None, "product", 2, JaxCode.product, _of_multiply, keeps_integers=True),
+    "add": LocalFunction(2, "sum", 1, "{0} + {1}", (PASSED_ON, PASSED_ON), keeps_integers=True),
+    "subtract": LocalFunction(2, "sum", 1, "{0} - {1}", (PASSED_ON, Derivative("negative"))),
+    "negative": LocalFunction(1, "sum", 1, "-{0}", (Derivative("negative"),)),
+    "scale": LocalFunction(
+        1, "sum", 1, "{0} * {number}", lambda of: (Derivative("scale", number=of.number),)
+    ),
+    "divide": _of_first(
+        2,
+        1,
+        "{0} / {1}",
+        Derivative("divide", (GRADIENT, 1)),
+        _own("divide", 2, "-{0} * {1} / {2}", RESULT, 1),
+    ),
+    "maximum": _of_two(">", "maximum"),
+    "minimum": _of_two("<", "minimum"),
+    "silu": _elementwise(
+        5,
+        "jax.nn.silu({0})",
+        _own("silu", 6, "{0} * jax.nn.sigmoid({1}) * (1 + {1} * (1 - jax.nn.sigmoid({1})))", 0),
+    ),
+    "gelu": _elementwise(8, "jax.nn.gelu({0})", _own("gelu", 16, "jax.vjp(jax.nn.gelu, {1})[1]({0})[0]", 0)),
+    "relu": _elementwise(1, "jax.nn.relu({0})", _own("relu", 1, "{0} * ({1} > 0)", RESULT)),
+    "sigmoid": _elementwise(4, "jax.nn.sigmoid({0})", _own("sigmoid", 3, "{0} * {1} * (1 - {1})", RESULT)),
+    "tanh": _elementwise(4, "jnp.tanh({0})", _own("tanh", 3, "{0} * (1 - jnp.square({1}))", RESULT)),
+    "exp": _elementwise(1, "jnp.exp({0})", Derivative("multiply", (GRADIENT, RESULT))),
+    "log": _elementwise(1, "jnp.log({0})", Derivative("divide", (GRADIENT, 0)), of_positive=True),
+    "sqrt": _elementwise(1, "jnp.sqrt({0})", _own("sqrt", 2, "{0} / (2 * {1})", RESULT), of_positive=True),
+    "rsqrt": _elementwise(
+        1, "jax.lax.rsqrt({0})", _own("rsqrt", 4, "-0.5 * {0} * {1} ** 3", RESULT), of_positive=True
+    ),
+    "square": _elementwise(
+        1, "jnp.square({0})", _own("square", 2, "{number} * {0} * {1}", 0)._replace(number=2.0)
+    ),
+    "sum": LocalFunction(1, "sum", 1, "{0}", (PASSED_ON,), keeps_integers=True),
+    "mean": LocalFunction(1, "sum", 1, "{0}", _of_mean, averages=True),
+    "mean_square": LocalFunction(1, "none", 2, "jnp.square({0})", _of_mean_square, averages=True),
+    "max": LocalFunction(
+        1, "none", 1, JaxCode.largest, (_own("max", 2, "{0} * ({1} == {2})", 0, RESULT),), takes_largest=True
+    ),
+    "normalize": _of_first(
+        2,
+        3,
+        "{0} * jax.lax.rsqrt({1} + 1e-6)",
+        Derivative("normalize", (GRADIENT, 1)),
+        _own("normalize", 6, "-0.5 * {0} * {1} * jax.lax.rsqrt({2} + 1e-6) ** 3", 0, 1),
+    ),
+    "sum_exp": LocalFunction(
+        2, "none", 3, _RAISED, (_own("sum_exp", 3, "{0} * jnp.exp({1} - {2})", 0, 1), None)
+    ),
+    "softmax": LocalFunction(
+        3,
+        "none",
+        3,
+        f"{_RAISED} / {{2}}",
+        (
+            _own("softmax", 2, "{1} * ({0} - {2})", RESULT, ROW_SUMS, linearity="sum", linear_in=(0, 2)),
+            None,
+            None,
+        ),
+    ),
+    "add_log": LocalFunction(
+        2, "none", 2, "jax.lax.stop_gradient({0}) + jnp.log({1})", (None, Derivative("divide", (GRADIENT, 1)))
+    ),
+    "pick": _of_first(2, 1, JaxCode.pick, _own("pick", 1, JaxCode.pick_gradient, 1, counted="result"), None),
+    "reshape": LocalFunction(1, "sum", 0, JaxCode.reshape, (Derivative("reshape"),), keeps_integers=True),
+    "take": _of_first(
+        2,
+        0,
+        JaxCode.take,
+        _own("take", 1, JaxCode.take_gradient, 1, counted="operand"),
+        None,
+        counted="result",
+        looks_up=(0,),
+        keeps_integers=True,
+    ),
+    "attention": _attention("attention", 2),
+    "causal_attention": _attention("causal_attention", 1),
+    "top_k": LocalFunction(
+        1, "none", 2, JaxCode.top_k, (_own("top_k", 1, "{0} * ({1} != 0)", RESULT),), counted="operand"
+    ),
+    "slots": LocalFunction(1, "none", 2, JaxCode.slots, (None,), counted="result"),
 }
 """The functions that a program may write."""
 
-_GRADIENTS = (
-    ("silu", 2, 6, "{0} * jax.nn.sigmoid({1}) * (1 + {1} * (1 - jax.nn.sigmoid({1})))"),
-    ("gelu", 2, 16, "jax.vjp(jax.nn.gelu, {1})[1]({0})[0]"),
-    ("relu", 2, 1, "{0} * ({1} > 0)"),
-    ("sigmoid", 2, 3, "{0} * {1} * (1 - {1})"),
-    ("tanh", 2, 3, "{0} * (1 - jnp.square({1}))"),
-    ("sqrt", 2, 2, "{0} / (2 * {1})"),
-    ("rsqrt", 2, 4, "-0.5 * {0} * {1} ** 3"),
-    ("square", 2, 2, "{number} * {0} * {1}"),
-    ("divide", 3, 2, "-{0} * {1} / {2}"),
-    ("maximum", 3, 3, "{0} * (0.5 * ({1} > {2}) + 0.5 * ({1} >= {2}))"),
-    ("minimum", 3, 3, "{0} * (0.5 * ({1} < {2}) + 0.5 * ({1} <= {2}))"),
-    ("max", 3, 2, "{0} * ({1} == {2})"),
-    ("sum_exp", 3, 3, "{0} * jnp.exp({1} - {2})"),
-    ("normalize", 3, 6, "-0.5 * {0} * {1} * jax.lax.rsqrt({2} + 1e-6) ** 3"),
-    ("top_k", 2, 1, "{0} * ({1} != 0)"),
-)
-"""For functions at one point: the operands of what makes an operand's gradient, the result's gradient first,
-its operations and its JAX code (`training` says what the others are)."""
-_OPTIMIZER = (
-    ("adam_mean", 2, 3, "0.9 * {0} + 0.1 * {1}"),
-    ("adam_square", 2, 4, "0.999 * {0} + 0.001 * jnp.square({1})"),
-    ("adam_update", 3, 5, "{0} - 1e-3 * {1} / (jnp.sqrt({2}) + 1e-8)"),
-    ("sgd_update", 2, 2, "{0} - 1e-3 * {1}"),
-)
-"""The steps of Adam (Kingma and Ba 2015, with the bias of the moments in the rate) and of SGD, for a rate of
-0.001: operands, operations, JAX code."""
-
-FUNCTIONS = PROGRAM_FUNCTIONS | {
-    function.name: function
-    for function in (
-        LocalFunction("convert", 1, "sum", 0, "{0}"),
-        *(
-            LocalFunction(f"{name}_gradient", operands, "product", flops, code, linear_in=(0,))
-            for name, operands, flops, code in _GRADIENTS
-        ),
-        LocalFunction("softmax_gradient", 3, "sum", 2, "{1} * ({0} - {2})", linear_in=(0, 2)),
-        LocalFunction("pick_gradient", 2, "product", 1, counted="result", linear_in=(0,)),
-        LocalFunction("take_gradient", 2, "product", 1, counted="operand", linear_in=(0,)),
-        *(
-            LocalFunction(
-                f"{name}_{operand}_gradient",
-                4,
-                "product",
-                flops * share,
-                linear_in=(0,),
-                multiplies_matrices=True,
-            )
-            for name, flops in (("attention", 2), ("causal_attention", 1))
-            for operand, share in (("query", 1), ("key", 2), ("value", 2))
-        ),
-        *(LocalFunction(name, operands, "none", flops, code) for name, operands, flops, code in _OPTIMIZER),
-    )
+FUNCTIONS = {
+    **PROGRAM_FUNCTIONS,
+    **_GRADIENTS,
+    "convert": LocalFunction(1, "sum", 0, "{0}", keeps_integers=True),
+    # Adam (Kingma and Ba 2015, with the bias of the moments in the rate) and SGD, for a rate of 0.001.
+    "adam_mean": LocalFunction(2, "none", 3, "0.9 * {0} + 0.1 * {1}"),
+    "adam_square": LocalFunction(2, "none", 4, "0.999 * {0} + 0.001 * jnp.square({1})", of_positive=True),
+    "adam_update": LocalFunction(3, "none", 5, "{0} - 1e-3 * {1} / (jnp.sqrt({2}) + 1e-8)"),
+    "sgd_update": LocalFunction(2, "none", 2, "{0} - 1e-3 * {1}"),
 }
 """These, and those that only gradients and optimizers take."""
 
 
-KEEP_WHOLE = frozenset(("multiply", "add", "sum", "reshape", "convert", "take"))
-"""Functions that make whole numbers of whole numbers."""
-ABOVE_ZERO = frozenset(("sqrt", "rsqrt", "log", "adam_square"))
-"""Functions of numbers that are not negative."""
+def statement_code(
+    statement: Statement, operands: Sequence[str], out_sharding: str = "", local: LocalDims = WHOLE
+) -> str:
+    """The JAX expression of a statement's result from those of its operands; `out_sharding` is an expression
+    of what an einsum is told of its result."""
+    function = FUNCTIONS[statement.function]
+    written = JaxCode(statement, tuple(operands), out_sharding, local)
+    if isinstance(function.code, str):
+        code = written.pointwise(function.code, function.averages)
+    else:
+        code = function.code(written)
+    # The code of slots says the dtype of the result.
+    if statement.result.dtype == statement.operands[0].dtype or statement.function == "slots":
+        return code
+    return f"({code}).astype({dtype_code(statement.result.dtype)})"
+
+
+def local_sizes(pieces: Iterable[tuple[tuple[str, ...], Shape]]) -> dict[str, int]:
+    """Elements along each dimension of a statement on a device that holds pieces of arrays."""
+    found: dict[str, int] = {}
+    for dims, shape in pieces:
+        for dim, size in zip(dims, shape, strict=True):
+            found[dim] = min(size, found.get(dim, size))
+    return found
 
 
 def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -> int:
     """Operations of a statement on a device that holds pieces of these shapes of its operands and its
     result."""
-    local: dict[str, int] = {}
-    for array, shape in zip(part.arrays, (*operands, result), strict=True):
-        for dim, size in zip(array.dims, shape, strict=True):
-            local[dim] = min(size, local.get(dim, size))
+    pieces = zip(part.arrays, (*operands, result), strict=True)
+    local = local_sizes((array.dims, shape) for array, shape in pieces)
     operand_dims = {dim for array in part.operands for dim in array.dims}
     points = math.prod(size for dim, size in local.items() if dim in operand_dims)
     if part.function == "multiply":

@@ -44,7 +44,6 @@ class ArrayUse:
         return f"{self.name}[{', '.join(self.dims)}]"
 
     def without(self, dims: Dims) -> Dims:
-        """The dimensions but these."""
         return tuple(dim for dim in self.dims if dim not in dims)
 
 
@@ -98,10 +97,8 @@ class LoweredProgram:
 
         A product sums over the dimensions of both factors that neither the result nor another factor has;
         where both have the same dimensions and the result's are not written, it is elementwise. In brackets
-        it is what it would be in a statement of its own, ``Y_1``.
-
-        Raises `NotationError` where an array, a function or a dimension does not fit, and for a product that
-        has two readings (`notation.book.ProductFactors`).
+        it is what it would be in a statement of its own, ``Y_1``. Raises `NotationError` where an array, a
+        function or a dimension does not fit, and for a product that has two readings (`ProductFactors`).
         """
         self.program, self._sizes = program, sizes
         self.statements: list[LoweredStatement] = []
@@ -163,7 +160,7 @@ class LoweredProgram:
             self._fail(f"{value.function} takes no q=nh,", value, "only reshape does")
         if value.function in _CALLS:
             return _CALLS[value.function][0](self, value, target)
-        pointwise = [name for name, function in PROGRAM_FUNCTIONS.items() if function.code]
+        pointwise = [name for name, function in PROGRAM_FUNCTIONS.items() if isinstance(function.code, str)]
         if value.function not in pointwise:
             hint = f"the functions are {', '.join(sorted({*_CALLS, *pointwise}))}"
             self._fail(f"{quote(value.function, 30)} is not a function,", value, hint)
@@ -174,8 +171,8 @@ class LoweredProgram:
     def _product(
         self, call: FunctionCall, target: _Target, outside: AbstractSet[str] = frozenset()
     ) -> ArrayUse:
-        """Factors from left to right; numbers among them scale the result. `outside` are dimensions that what
-        multiplies a product in brackets has."""
+        """Factors from left to right; `outside` are dimensions that what multiplies a product in brackets
+        has."""
         numbers = [operand.value for operand in call.operands if isinstance(operand, Literal)]
         factors = [operand for operand in call.operands if not isinstance(operand, Literal)]
         if not factors:
@@ -208,17 +205,15 @@ class LoweredProgram:
             for dim in sums[index - 1] or ():
                 if dim not in shared or dim in (result.dims or ()):
                     where = "which its factors do not share" if dim not in shared else "which the result has"
-                    self._fail(
-                        f"the product sums over {quote(dim, 30)}, {where},",
-                        call,
-                        "the subscript of a product names a dimension of both factors that the result lacks",
-                    )
+                    hint = "the subscript of a product names a dimension of both factors"
+                    problem = f"the product sums over {quote(dim, 30)}, {where},"
+                    self._fail(problem, call, f"{hint} that the result lacks")
             left = self._einsum((left, right), lefts[index], result, call)
         return left
 
     def _factors(self, factors: Sequence[Expression], needed: AbstractSet[str]) -> list[ArrayUse]:
-        """The factors of a product; those that are products themselves come last, for an outer product among
-        them must be of what the others need."""
+        """The factors of a product, those that are products themselves last: they are of what the others
+        need."""
         uses: dict[int, ArrayUse] = {}
         for number in sorted(range(len(factors)), key=lambda number: _is_product(factors[number])):
             factor = factors[number]
@@ -236,7 +231,8 @@ class LoweredProgram:
 
         def written(value: Expression) -> str:
             text = self.program.text[value.start : value.stop].strip()
-            needs = isinstance(value, FunctionCall) and value.function in _OPERATORS
+            signs = ("multiply", "add", "subtract", "divide")
+            needs = isinstance(value, FunctionCall) and value.function in signs
             return f"({text})" if needs else text
 
         dims = factors.left(readings[0])[-1] if factors.result is None else factors.result
@@ -248,8 +244,7 @@ class LoweredProgram:
     def _check_outer(
         self, left: ArrayUse, right: ArrayUse, later: AbstractSet[str], is_written: bool, call: FunctionCall
     ) -> None:
-        """Raise for factors without a common dimension, unless what follows has the dimensions of one: a
-        mistyped letter makes an outer product, or sums each factor by itself."""
+        """Raise for factors without a common dimension, unless what follows has the dimensions of one."""
         if not left.dims or not right.dims or later >= {*left.dims} or later >= {*right.dims}:
             return
         every = (*left.dims, *right.dims)
@@ -267,26 +262,17 @@ class LoweredProgram:
         dims = natural if target.dims is None else target.dims
         for dim in dims:
             if not any(dim in use.dims for use in operands):
-                self._fail(
-                    f"{target.name or self._name} has the dimension {self._sized(dim)}, which no factor has: "
-                    f"{' and '.join(map(str, operands))},",
-                    place,
-                    self._where_summed(dim, operands)
-                    or "each dimension of the result is one that the factors have",
-                )
+                factors = " and ".join(map(str, operands))
+                hint = "each dimension of the result is one that the factors have"
+                for own in reversed(self.statements):
+                    is_in_brackets = own.result in operands and own.source is self._source
+                    if is_in_brackets and dim in own.einsum.contracted:
+                        names = ", ".join(use.name for use in own.operands)
+                        hint = f"the product in brackets sums over {dim}; scale({names}) keeps it"
+                made = f"{target.name or self._name} has the dimension {self._sized(dim)}"
+                problem = f"{made}, which no factor has: {factors},"
+                self._fail(problem, place, hint)
         return self._emit("multiply", operands, dims, target)
-
-    def _where_summed(self, dim: str, operands: Sequence[ArrayUse]) -> str:
-        """A hint where one of the operands is a product in brackets that sums over a dimension, or ""."""
-        for statement in self.statements:
-            if (
-                statement.result in operands
-                and statement.source is self._source
-                and dim in statement.einsum.contracted
-            ):
-                factors = ", ".join(use.name for use in statement.operands)
-                return f"the product in brackets sums over {dim}; scale({factors}) keeps it"
-        return ""
 
     def _letters_einsum(self, value: EinsumCall, target: _Target) -> ArrayUse:
         """An einsum of letters: a name that is known is that array. Other letters are an array of their own:
@@ -295,10 +281,16 @@ class LoweredProgram:
         uses = []
         for number, operand in enumerate(value.operands):
             if isinstance(operand, Mention) and operand.array is None and self._known(operand.name) is None:
-                dims = self._letters(operand)
+                dims, before = self._letters(operand), self.statements[-1].result if self.statements else None
                 if number:
                     self._weights += 1
-                name = self._unused(f"W{self._weights}") if number else self._activation(dims)
+                    name = self._unused(f"W{self._weights}")
+                elif before is not None and before.name not in self._targets and before.dims == dims:
+                    name = before.name
+                else:
+                    if dims not in self._activations:
+                        self._activations[dims] = self._unused("A")
+                    name = self._activations[dims]
                 uses.append(ArrayUse(name, dims, None, operand.start, operand.stop))
                 if name not in self._made:
                     self.arguments.setdefault(name, uses[-1])
@@ -319,21 +311,9 @@ class LoweredProgram:
         dims = tuple(operand.name)
         for dim in dims:
             if not (dim.isascii() and dim.isalpha()) or dims.count(dim) > 1:
-                self._fail(
-                    f"{quote(operand.name, 30)} is neither an array nor a letter for each dimension,",
-                    operand,
-                    "name an earlier result, or write letters as in bd,df->bf",
-                )
+                problem = f"{quote(operand.name, 30)} is neither an array nor a letter for each dimension,"
+                self._fail(problem, operand, "name an earlier result, or write letters as in bd,df->bf")
         return dims
-
-    def _activation(self, dims: Dims) -> str:
-        """The array that letters at the front of an einsum stand for."""
-        before = self.statements[-1].result if self.statements else None
-        if before is not None and before.name not in self._targets and before.dims == dims:
-            return before.name
-        if dims not in self._activations:
-            self._activations[dims] = self._unused("A")
-        return self._activations[dims]
 
     # Functions.
 
@@ -351,13 +331,11 @@ class LoweredProgram:
         largest = max(uses, key=lambda use: len(use.dims))
         for use in uses:
             if missing := use.without(largest.dims):
-                self._fail(
-                    f"{target.name or self._name} {_DOES[call.function]} {largest} and {use}, but "
-                    f"{self._all_sized(missing)} of {use.name} {'is' if len(missing) == 1 else 'are'} not "
-                    f"{self._all_sized(largest.without(use.dims))} of {largest.name},",
-                    call,
-                    "both need the same dimensions, or one a subset of the other's",
-                )
+                doing = f"{target.name or self._name} {_DOES[call.function]} {largest} and {use}"
+                own = f"{self._all_sized(missing)} of {use.name} {'is' if len(missing) == 1 else 'are'}"
+                others = f"{self._all_sized(largest.without(use.dims))} of {largest.name}"
+                hint = "both need the same dimensions, or one a subset of the other's"
+                self._fail(f"{doing}, but {own} not {others},", call, hint)
         return self._emit(call.function, uses, largest.dims, target)
 
     def _scale(self, call: FunctionCall, target: _Target) -> ArrayUse:
@@ -370,8 +348,7 @@ class LoweredProgram:
         return self._emit(call.function, (array,), array.without(dims), target)
 
     def _softmax(self, call: FunctionCall, target: _Target) -> ArrayUse:
-        """The largest of each row, the sum of what is raised from there, then what each element has of it,
-        also written ``softmax(X, M, Z)``: no row need be on one device."""
+        """Also written ``softmax(X, M, Z)``, in parts of a row: no row need be on one device."""
         if len(call.operands) == 3:
             return self._pointwise(call, target)
         array, dims, _ = self._along(call)
@@ -392,7 +369,6 @@ class LoweredProgram:
         return self._emit("sum_exp", (array, largest), array.without(dims), target)
 
     def _pick(self, call: FunctionCall, target: _Target) -> ArrayUse:
-        """Of each row the element at a place."""
         array, dims, (places,) = self._at_places(call)
         return self._emit("pick", (array, places), array.without(dims), target)
 
@@ -414,8 +390,7 @@ class LoweredProgram:
         return array, dims, (places,)
 
     def _norm(self, call: FunctionCall, target: _Target) -> ArrayUse:
-        """The mean of squares, which parts of the dimension give as a sum, then what each element becomes;
-        ``layer_norm`` takes the mean away before, and may add a bias behind the scale."""
+        """``layer_norm`` takes the mean away before, and may add a bias behind the scale."""
         is_layer = call.function == "layer_norm"
         array, dims, weights = self._along(call, weights=1 + is_layer)
         for weight in weights:
@@ -426,9 +401,8 @@ class LoweredProgram:
         squares = self._emit("mean_square", (array,), array.without(dims))
         made = self._emit("normalize", (array, squares), array.dims, _PART if weights else target)
         for function, weight in zip(("multiply", "add"), weights, strict=False):
-            made = self._emit(
-                function, (made, weight), array.dims, target if weight is weights[-1] else _PART
-            )
+            own = target if weight is weights[-1] else _PART
+            made = self._emit(function, (made, weight), array.dims, own)
         return made
 
     def _take(self, call: FunctionCall, target: _Target) -> ArrayUse:
@@ -440,8 +414,7 @@ class LoweredProgram:
         return self._emit("take", (table, places), (*places.dims, *table.dims[1:]), target)
 
     def _attention(self, call: FunctionCall, target: _Target) -> ArrayUse:
-        """``attention(Q[b,t,n,h], K[b,s,n,h], V[b,s,n,h])``; with grouped heads Q has a dimension more. No
-        score is ever kept (flash attention)."""
+        """With grouped heads the queries have a dimension more. No score is ever kept (flash attention)."""
         queries, keys, values = self._arrays(call, 3)
         if set(keys.dims) != set(values.dims):
             problem = f"the keys {keys} and the values {values} have other dimensions,"
@@ -453,13 +426,10 @@ class LoweredProgram:
         shared = tuple(dim for dim in behind if dim in keys.dims)
         is_like_keys = (*queries.dims[:index], *along, *shared) == keys.dims
         if not is_like_keys or not own or own[0] in keys.dims or not shared or behind[0] != shared[0]:
-            self._fail(
-                f"the queries {queries} must have the dimensions of the keys {keys}, another sequence in the "
-                "same place, and perhaps heads of a group,",
-                call,
-                "write attention(Q[b, t, n, h], K[b, s, n, h], V[b, s, n, h]), with grouped heads "
-                "Q[b, t, n, g, h]",
-            )
+            place = "another sequence in the same place, and perhaps heads of a group"
+            problem = f"the queries {queries} must have the dimensions of the keys {keys}, {place},"
+            hint = "attention(Q[b, t, n, h], K[b, s, n, h], V[b, s, n, h])"
+            self._fail(problem, call, f"write {hint}, with grouped heads Q[b, t, n, g, h]")
         whole = (*along, *keys.dims[-1:])
         return self._emit(call.function, (queries, keys, values), queries.dims, target, whole=whole)
 
@@ -492,11 +462,8 @@ class LoweredProgram:
             old, new = ((whole,), factors) if whole in dims else (factors, (whole,))
             index = dims.index(old[0]) if old[0] in dims else 0
             if dims[index : index + len(old)] != old:
-                self._fail(
-                    f"{array} has neither {whole} nor {', '.join(factors)} side by side,",
-                    call,
-                    f"the dimensions of {array.name} are {', '.join(array.dims)}",
-                )
+                problem = f"{array} has neither {whole} nor {', '.join(factors)} side by side,"
+                self._fail(problem, call, self._has(array))
             dims = (*dims[:index], *new, *dims[index + len(old) :])
         return self._emit("reshape", (array,), dims, target, merged=call.merges)
 
@@ -506,7 +473,7 @@ class LoweredProgram:
         self, call: FunctionCall, *, arrays: int = 1, dims: int | None = 1, weights: int = 0
     ) -> tuple[ArrayUse, Dims, tuple[ArrayUse, ...]]:
         """The first array of a call, the dimensions of it that are named behind so many `arrays` (None: at
-        least one), and all its other arrays, of which as many as `weights` may follow."""
+        least one), and all other arrays, of which as many as `weights` may follow."""
         most = len(call.operands) if dims is None else arrays + dims + weights
         if not arrays + (dims or 1) <= len(call.operands) <= most:
             self._fail_form(call)
@@ -515,11 +482,8 @@ class LoweredProgram:
         along = tuple(self._dim(operand, call) for operand in call.operands[arrays:stop])
         for dim in along:
             if dim not in array.dims:
-                self._fail(
-                    f"{call.function} is along {quote(dim, 30)}, which {array} lacks,",
-                    call,
-                    f"the dimensions of {array.name} are {', '.join(array.dims)}",
-                )
+                problem = f"{call.function} is along {quote(dim, 30)}, which {array} lacks,"
+                self._fail(problem, call, self._has(array))
         others = (*call.operands[1:arrays], *(call.operands[stop:] if stop else ()))
         return array, along, tuple(self._expression(each) for each in others)
 
@@ -545,11 +509,12 @@ class LoweredProgram:
 
     def _check_within(self, factor: ArrayUse, array: ArrayUse, call: FunctionCall) -> None:
         for dim in factor.without(array.dims):
-            self._fail(
-                f"{call.function} has {self._sized(dim)} of {factor}, which {array} lacks,",
-                call,
-                f"the dimensions of {array.name} are {', '.join(map(self._sized, array.dims))}",
-            )
+            problem = f"{call.function} has {self._sized(dim)} of {factor}, which {array} lacks,"
+            hint = f"the dimensions of {array.name} are {', '.join(map(self._sized, array.dims))}"
+            self._fail(problem, call, hint)
+
+    def _has(self, array: ArrayUse) -> str:
+        return f"the dimensions of {array.name} are {', '.join(array.dims)}"
 
     def _fail_form(self, call: FunctionCall) -> NoReturn:
         _, words, example = _CALLS[call.function]
@@ -574,12 +539,9 @@ class LoweredProgram:
             name = self._unused(f"{self._name}_{self._partial}")
         wanted = dims if target.dims is None else target.dims
         if set(wanted) != set(dims):
-            self._fail(
-                f"{name}[{', '.join(wanted)}] is made by {function}, which leaves "
-                f"{self._all_sized(dims) or 'no dimension'},",
-                place,
-                "write the dimensions that it leaves, in any order",
-            )
+            leaves = self._all_sized(dims) or "no dimension"
+            problem = f"{name}[{', '.join(wanted)}] is made by {function}, which leaves {leaves},"
+            self._fail(problem, place, "write the dimensions that it leaves, in any order")
         if len(wanted) > MAX_RANK:
             problem = f"{name} has {len(wanted)} dimensions, and an array has at most {MAX_RANK},"
             self._fail(problem, place, "use fewer dimensions")
@@ -592,11 +554,8 @@ class LoweredProgram:
         known = self._known(mention.name)
         if mention.array is None:
             if known is None:
-                self._fail(
-                    f"{quote(mention.name, 30)} has no dimensions yet,",
-                    mention,
-                    f"write them at its first use, as in {mention.name}[b, d]",
-                )
+                hint = f"write them at its first use, as in {mention.name}[b, d]"
+                self._fail(f"{quote(mention.name, 30)} has no dimensions yet,", mention, hint)
             return replace(known, spec=None, start=mention.start, stop=mention.stop)
         dims = mention.array.dims
         use = ArrayUse(mention.name, dims, _spec(mention), mention.start, mention.stop)
@@ -605,12 +564,9 @@ class LoweredProgram:
             self.arguments[mention.name] = use
             return use
         if len(known.dims) != len(dims):
-            self._fail(
-                f"{self._name} takes {use}, but it is {known}: {plural(len(dims), 'dimension')} against "
-                f"{len(known.dims)},",
-                mention,
-                "brackets may rename the dimensions, but not add or remove any",
-            )
+            counts = f"{plural(len(dims), 'dimension')} against {len(known.dims)}"
+            hint = "brackets may rename the dimensions, but not add or remove any"
+            self._fail(f"{self._name} takes {use}, but it is {known}: {counts},", mention, hint)
         if dims != known.dims:
             self.renamed.append((self._name, known, use))
         return use
@@ -622,7 +578,6 @@ class LoweredProgram:
 
     @property
     def _name(self) -> str:
-        """The name of the statement."""
         return self._source.target.name if self._source.target is not None else UNNAMED
 
     def _unused(self, name: str) -> str:
@@ -663,7 +618,6 @@ _CALLS = {
 }
 """How the functions are taken apart that are not one of each element; what one takes beside arrays alone, in
 words, and as it may be written."""
-_OPERATORS = ("multiply", "add", "subtract", "divide")
 _DOES = {
     "add": "adds",
     "subtract": "subtracts",

@@ -27,8 +27,6 @@ with LazyImports():
 
 Names = tuple[tuple[str, ...], str]
 """Names of one einsum's operands and of its result."""
-PLACE_DTYPE = "s32"
-"""The dtype of an array that holds places in a table."""
 Specs = Mapping[str, PartitionSpec | None]
 
 
@@ -67,9 +65,8 @@ def problem_from_text(
         einsums, names, given = parts_of_product(product)
         written = [array.spec for array in (*product.operands, product.result) if array]
         if specs is not None and any(spec.axes or spec.unreduced for spec in written):
-            complaint = (
-                f"{quote(text)} has specs in its brackets, but the specs {quote(specs)} are given as well"
-            )
+            own = "has specs in its brackets, but the specs"
+            complaint = f"{quote(text)} {own} {quote(specs)} are given as well"
             hint = "give the specs once: in the brackets, or beside arrays without subscripts, such as A[b,d]"
             raise QuestionError(complaint, hint)
     else:
@@ -198,26 +195,20 @@ def _check_fit(
         fail(min(parts, len(specs)), 0, problem, hint)
     for index, (einsum, named, part) in enumerate(zip(einsums, names, specs, strict=True)):
         if len(einsum.operands) != len(part.operands):
-            fail(
-                index,
-                min(len(einsum.operands), len(part.operands)),
-                f"{plural(len(part.operands), 'spec')} for the {plural(len(einsum.operands), 'operand')} of "
-                f"{quote(str(einsum))}",
-                "write one spec for each operand, with commas between them",
-            )
+            counts = f"{plural(len(part.operands), 'spec')} for the {plural(len(einsum.operands), 'operand')}"
+            hint = "write one spec for each operand, with commas between them"
+            first = min(len(einsum.operands), len(part.operands))
+            fail(index, first, f"{counts} of {quote(str(einsum))}", hint)
         for place, (name, dims, spec) in enumerate(_rows(einsum, named, part)):
             if not ranked and spec is None and place < len(part.operands) and (place or not index):
                 problem = f"the operand {name} needs a spec,"
                 hint = "'?' is for results and intermediates; _ leaves a dimension unsharded"
                 fail(index, place, problem, hint)
             if spec is not None and spec.rank != len(dims):
-                fail(
-                    index,
-                    place,
-                    f"the spec {quote(write_spec(spec))} has {plural(spec.rank, 'entry', 'entries')}, "
-                    f"but {name} has the {plural(len(dims), 'dimension')} {quote(dims_text(dims))},",
-                    "write one entry for each dimension; _ leaves a dimension unsharded",
-                )
+                entries = f"{quote(write_spec(spec))} has {plural(spec.rank, 'entry', 'entries')}"
+                own = f"{plural(len(dims), 'dimension')} {quote(dims_text(dims))}"
+                hint = "write one entry for each dimension; _ leaves a dimension unsharded"
+                fail(index, place, f"the spec {entries}, but {name} has the {own},", hint)
             if not ranked and spec is not None and spec.open_dims:
                 hint = "`shardviz rank` with these specs ranks its shardings; _ leaves a dimension unsharded"
                 fail(index, place, f"dimension {dims[spec.open_dims[0]]} of {name} is open,", hint)
@@ -254,11 +245,9 @@ def program_problem(
 ) -> Problem:
     """The problem of a program's statements, with the elements of all dimensions; its arguments are split as
     its subscripts say, or as `specs` say by name. All arrays have the `dtype`, but those in `dtypes`.
-
-    What neither says is not split, but is left open (None) where the problem is to be `ranked` and nothing is
-    said at all. A result is split as the compiler likes where neither says it; with subscripts in the text
-    the last is as its brackets say. Raises `NotationError` for a spec that is said twice.
-    """
+    Arguments of which nothing is said are whole, or open (None) where the problem is to be `ranked` and
+    nothing is said at all; such results are split as the compiler likes. Raises `NotationError` for a spec
+    that is said twice."""
     _check_said_once(lowered, specs or {})
     written = written_specs(lowered)
     known = {**(written or {}), **(specs or {})}
@@ -266,7 +255,7 @@ def program_problem(
 
     def array(use: lowering.ArrayUse, spec: PartitionSpec | None) -> ShardedArray:
         shape = tuple(sizes[dim] for dim in use.dims)
-        own = PLACE_DTYPE if use.name in lowered.integers else (dtypes or {}).get(use.name, dtype)
+        own = "s32" if use.name in lowered.integers else (dtypes or {}).get(use.name, dtype)
         return ShardedArray(use.name, use.dims, shape, own, spec)
 
     def operand(use: lowering.ArrayUse) -> ShardedArray:
@@ -275,18 +264,11 @@ def program_problem(
             return array(use, use.spec)
         return array(use, known.get(use.name, None if is_open else PartitionSpec.replicated(len(use.dims))))
 
-    statements = tuple(
-        Statement(
-            statement.einsum,
-            tuple(map(operand, statement.operands)),
-            array(statement.result, known.get(statement.result.name)),
-            statement.function,
-            statement.merged,
-            statement.whole,
-            number=statement.number,
-        )
-        for statement in lowered.statements
-    )
+    def statement(one: lowering.LoweredStatement) -> Statement:
+        arrays = tuple(map(operand, one.operands)), array(one.result, known.get(one.result.name))
+        return Statement(one.einsum, *arrays, one.function, one.merged, one.whole, number=one.number)
+
+    statements = tuple(map(statement, lowered.statements))
     taken = {operand.name for statement in statements for operand in statement.operands}
     returned = (statement.result.name for statement in statements[:-1] if statement.result.name not in taken)
     return padded(Problem(mesh, statements, axis_types, tuple(returned)))
@@ -323,8 +305,7 @@ def _check_said_once(lowered: lowering.LoweredProgram, specs: Specs) -> None:
 
 
 def _named_specs(lowered: lowering.LoweredProgram, mesh: Mesh, specs: str, ranked: bool) -> Specs:
-    """The specs in a text by name, or in order as those of an einsum of letters. Raises `NotationError` where
-    one leaves an argument open, unless the problem is to be `ranked`."""
+    """The specs in a text by name, or in order as those of an einsum of letters."""
     uses = [*lowered.arguments.values(), *(statement.result for statement in lowered.statements)]
     value, *others = (statement.value for statement in lowered.program.statements)
     named: Specs

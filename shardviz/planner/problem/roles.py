@@ -1,9 +1,7 @@
-"""Dimensions and arrays of a program by what they are for.
-
-The first dimension of the program's first argument is that of the examples. Arguments that have it are
-inputs; all others are parameters. A dimension of an input that no parameter has, beside that of the examples,
-is one of positions; one that a parameter, another operand and their result share is one of experts.
-"""
+"""Dimensions and arrays of a program by what they are for: the first dimension of its first argument is that
+of the examples. Arguments that have it are inputs, all others parameters; a dimension of an input that no
+parameter has is one of positions, one that a parameter, another operand and their result share one of
+experts."""
 
 from __future__ import annotations
 
@@ -75,27 +73,17 @@ def roles_of(problem: Problem) -> Roles:
     follows = _follows(problem, known)
     if problem.layers > 1 and (last := forward.result).name not in follows:
         # What a layer makes is what the next one takes.
-        same = [
-            argument.name for argument in arguments if argument.name in inputs and argument.dims == last.dims
-        ]
+        same = [one.name for one in arguments if one.name in inputs and one.dims == last.dims]
         if same:
             follows[last.name] = same[0]
-    return Roles(
-        frozenset(examples),
-        frozenset(positions - examples),
-        frozenset(experts),
-        parameters,
-        frozenset(
-            {name for _, name in problem.gradients} & {argument.name for argument in problem.arguments}
-        ),
-        follows,
-        _addends(problem, known),
-    )
+    given = {name for _, name in problem.gradients} & {argument.name for argument in problem.arguments}
+    dims = (frozenset(examples), frozenset(positions - examples), frozenset(experts))
+    return Roles(*dims, parameters, frozenset(given), follows, _addends(problem, known))
 
 
 def _follows(problem: Problem, known: Mapping[str, ShardedArray]) -> dict[str, str]:
-    """Of a train step's arrays those that are split as one of the forward pass: what is computed again, an
-    optimizer's state, and gradients, of which those in between are called after their array."""
+    """Of a train step those arrays that are split as one of the forward pass: what is computed again, an
+    optimizer's state, and gradients."""
     follows = {gradient: name for name, gradient in problem.gradients}
     for part in problem.parts:
         for array in part.arrays:

@@ -1,8 +1,5 @@
-"""The elements of every dimension: those given, those that follow from others, and the usual ones.
-
-JAX arrays refuse a dimension that their axes do not divide (`IndivisibleError`), and inside `jit` XLA pads it
-anew for each sharding. Here it is padded once, to the least size that the axes of all arrays divide.
-"""
+"""The elements of every dimension: those given, those that follow from others, and the usual ones; padded
+once to the least size that the axes of all arrays divide, as JAX refuses others (`IndivisibleError`)."""
 
 from __future__ import annotations
 
@@ -58,12 +55,9 @@ def _check_names(given: Mapping[str, int], dims: Sequence[str], text: str) -> No
 
 
 def program_sizes(lowered: LoweredProgram, given: Mapping[str, int], text: str) -> dict[str, int]:
-    """Elements of every dimension: those given, those that others say, and the defaults.
-
-    A dimension that stands for others has as many elements as they have together; an expert has places for
-    all tokens where each is chosen as often. Raises `NotationError` where two sizes of one dimension differ,
-    and for a size of a dimension that no array has.
-    """
+    """Elements of every dimension: those given, those that others say, and the defaults. An expert has places
+    for all tokens where each is chosen as often. Raises `NotationError` where two sizes of one dimension
+    differ, and for a size of a dimension that no array has."""
     _check_names(given, lowered.dims, text)
     sizes = _Sizes(lowered, given)
     derived = {whole for statement in lowered.statements for whole, _ in statement.merged}
@@ -94,11 +88,9 @@ class _Sizes:
             for name, first, use in self._lowered.renamed:
                 for own, other in zip(first.dims, use.dims, strict=True):
                     if self._differ(own, other):
-                        self._fail(
-                            f"{name} takes {use}, but {self._sized(other)} is {self._sized(own)} in {first},",
-                            use,
-                            f"give {other} the size {self.size[own]}, or leave it out",
-                        )
+                        both = f"{self._sized(other)} is {self._sized(own)} in {first}"
+                        hint = f"give {other} the size {self.size[own]}, or leave it out"
+                        self._fail(f"{name} takes {use}, but {both},", use, hint)
             for statement in self._lowered.statements:
                 for whole, factors in statement.merged:
                     self._product(whole, factors, statement.result)
@@ -119,13 +111,11 @@ class _Sizes:
         (queries, keys, _), along = attention.operands, attention.whole[0]
         own = queries.dims[keys.dims.index(along)]
         if self._differ(own, along):
-            self._fail(
-                f"{attention.result.name} attends along {self._sized(own)} of {queries} and "
-                f"{self._sized(along)} of {keys}, which must be one sequence in causal attention,",
-                queries,
-                "only the sequence has another name in the keys: Q[b, t, n, h], K[b, s, n, h], with grouped "
-                "heads Q[b, t, n, g, h]",
-            )
+            both = f"{self._sized(own)} of {queries} and {self._sized(along)} of {keys}"
+            problem = f"{attention.result.name} attends along {both}, which must be one sequence"
+            same = "only the sequence has another name in the keys: Q[b, t, n, h], K[b, s, n, h]"
+            hint = f"{same}, with grouped heads Q[b, t, n, g, h]"
+            self._fail(f"{problem} in causal attention,", queries, hint)
 
     def _product(self, whole: str, factors: tuple[str, ...], use: ArrayUse) -> None:
         size = self.size
@@ -159,9 +149,9 @@ class _Sizes:
 
 
 def padded(problem: Problem) -> Problem:
-    """The problem with sizes that the axes of its arrays divide; the same one where they do already. Raises
-    `QuestionError` for a spec that does not fit its array or the mesh, or of other devices than the mesh has
-    in its order: JAX compiles no program that takes such an array."""
+    """The problem with sizes that the axes of its arrays divide. Raises `QuestionError` for a spec that does
+    not fit its array or the mesh, or of other devices than the mesh has in its order: JAX compiles no such
+    program."""
     is_even = True
     for array in problem.arrays:
         if array.spec is not None:

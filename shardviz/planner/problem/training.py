@@ -68,8 +68,7 @@ def parse_remat(text: str) -> Remat:
 
 def parse_optimizer(text: str, mesh: Mesh) -> Optimizer | None:
     """Read ``none``, ``sgd``, ``adam``, or ``adam,master=none,moments=bf16,gradients=bf16,over=data``, `over`
-    perhaps several times. Raises `NotationError` for anything else, and for axes that the mesh lacks or that
-    are named twice."""
+    perhaps several times. Raises `NotationError`."""
     if text.strip() in ("", "none"):
         return None
     dtypes: dict[str, str] = {}

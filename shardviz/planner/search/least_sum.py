@@ -48,10 +48,8 @@ class Factor(NamedTuple):
 
 
 def elimination_order(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> tuple[str, ...]:
-    """The variables, each time the one whose elimination makes the smallest table; of equals the first.
-
-    `scopes` are the variables of each table, `sizes` the numbers of values of all.
-    """
+    """The variables, each time the one whose elimination makes the smallest table, by the variables of each
+    table and their numbers of values."""
     around: dict[str, set[str]] = {name: set() for name in sizes}
     for scope in scopes:
         for name in scope:
@@ -97,19 +95,15 @@ def least(
             raise TooWideError
         total = np.zeros([sizes[each] for each in (*others, name)])
         for factor in own:
-            total += _broadcast(factor, (*others, name))
+            # With its dimensions in the order of the total, of size 1 where it lacks one.
+            order = [factor.variables.index(each) for each in (*others, name) if each in factor.variables]
+            lacking = [place for place, each in enumerate(others) if each not in factor.variables]
+            total += np.expand_dims(factor.table.transpose(order), lacking)
         eliminated.append((name, others, total.argmin(axis=-1)))
         left.append(Factor(others, total.min(axis=-1)))
     for name, others, best in reversed(eliminated):
         chosen[name] = int(best[tuple(chosen[other] for other in others)])
     return float(sum(factor.table for factor in left)), chosen
-
-
-def _broadcast(factor: Factor, variables: tuple[str, ...]) -> Table:
-    """The table with its dimensions in the order of `variables`, of size 1 where it lacks one."""
-    order = [factor.variables.index(variable) for variable in variables if variable in factor.variables]
-    lacking = tuple(index for index, variable in enumerate(variables) if variable not in factor.variables)
-    return np.expand_dims(factor.table.transpose(order), lacking)
 
 
 def least_of_stars(factors: Sequence[Factor], sizes: Mapping[str, int]) -> tuple[float, dict[str, int]]:

@@ -1,18 +1,13 @@
 """The search over meshes: for each the best sharding of every array, the fastest step first.
 
-It looks at every way to give a machine's devices to the axes. A mesh lies as `jax.make_mesh` places it; where
-that places none, since it splits no axis of a torus between two axes of a mesh (v5e excepted), it lies by the
-ids of the devices, as with ``--device-order row-major``. The engine goes on from mesh to mesh, and its answer
-so far is a whole answer of the meshes looked at, so it can be shown or left at any time.
+It looks at every way to give a machine's devices to the axes, and goes on from mesh to mesh, so that its
+answer so far can be shown or left at any time.
 
 Where one thing hides another the time of a step cannot be added up, and memory is a limit: both are brought
-into sums by multipliers (Lagrangian relaxation: Everett 1963). For any multipliers the least sum is a bound
-that no sharding on a mesh is faster than; the best sharding met on the way is the answer.
-
-A step of work w and of communication c that it can hide takes max(w, c), at least (1 - s)·w + s·c for any
-share s from 0 to 1. With s = 0 the best sharding may have w = 2 and c = 5 ms, with s = 1 another 6 and 1:
-their sums are equal at s = 1/2, where a third with 3 and 3 has the least sum, 3. No step takes less than
-that, and its own takes no more.
+into sums by multipliers (Lagrangian relaxation: Everett 1963). A step of work w and of communication c that
+it can hide takes max(w, c), at least (1 - s)·w + s·c for any share s from 0 to 1. So for any multipliers the
+least sum is a bound that no sharding on a mesh is faster than; the best sharding met on the way is the
+answer.
 """
 
 from __future__ import annotations
@@ -64,10 +59,7 @@ ROUNDING = 1e-9
 """The part of a sum by which it may be wrong."""
 CLOSE = 1e-3
 """A sharding within this part of its bound is not improved."""
-
-
 MAX_MESHES = 20_000
-"""Meshes of one search."""
 MAX_INTERLEAVE = 8
 """Runs of layers of a stage."""
 DOUBLINGS = 12
@@ -96,13 +88,11 @@ class MeshSharding:
 
     `specs` are those of the forward arrays that have a name. `memory_bytes` are held at once, estimated.
     `bound` is what the step takes longest for: "compute", "HBM", the mesh axes of a communication, or
-    "unknown".
-    `utilisation` are the program's FLOPs, nothing counted twice, over the peak of all devices (MFU). No
-    sharding of the rules on this mesh is faster than `least_seconds`. With all communication beside the
-    work of its pass it takes `overlapped_seconds`. `published_seconds` are those of a
-    train step as published runs of the chip go (`published_step`), for any `overlap`; None where
-    no run is known. `remat` is the policy that was chosen, None where none was to be; `stage` is what a
-    device computes of a pipeline.
+    "unknown". `utilisation` are the program's FLOPs, nothing counted twice, over the peak of all devices
+    (MFU). No sharding of the rules on this mesh is faster than `least_seconds`. With all communication beside
+    the work of its pass it takes `overlapped_seconds`. `published_seconds` are those of a train step as
+    published runs of the chip go (`published_step`), for any `overlap`; None where no run is known. `remat`
+    is the policy that was chosen, None where none was to be; `stage` is what a device computes of a pipeline.
     """
 
     mesh: Mesh
@@ -198,28 +188,25 @@ def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
 
 
 def best_meshes(question: SearchQuestion) -> MeshRanking:
-    """The whole answer."""
     *_, answer = search_meshes(question)
     return answer
 
 
 def with_smallest_machine(answer: MeshRanking) -> MeshRanking:
-    """The answer with what would do: other options on this machine, and the smallest machine, of as many
-    devices times a power of two, or the largest that was tried; as it is where a mesh was found and where
-    memory is not what lacks."""
+    """The answer with what would do where memory is what lacks: other options on this machine, and the
+    smallest machine of as many devices times a power of two, or the largest that was tried."""
     if answer.found or not any(mesh.memory_bytes for mesh in answer.infeasible):
         return answer
     question = answer.question
     answer = replace(answer, fitting_options=_fitting_options(question))
     axes = tuple(replace(axis, size=None) for axis in question.axes)
     tried = ""
-    small = question.machine
-    names = (small.names_of_size(small.devices << doubling) for doubling in range(1, DOUBLINGS + 1))
-    larger = (cluster_named(own[0]) for own in names if own)
-    for machine in (machine for machine in larger if machine is not None):
-        if _fits(replace(question, machine=machine, axes=axes)):
-            return replace(answer, smallest_machine=machine.name)
-        tried = machine.name
+    for doubling in range(1, DOUBLINGS + 1):
+        names = question.machine.names_of_size(question.machine.devices << doubling)
+        if names and (machine := cluster_named(names[0])) is not None:
+            if _fits(replace(question, machine=machine, axes=axes)):
+                return replace(answer, smallest_machine=machine.name)
+            tried = machine.name
     return replace(answer, largest_machine_tried=tried)
 
 
@@ -247,8 +234,7 @@ def _fitting_options(question: SearchQuestion) -> str:
 
 
 def problem_of(question: SearchQuestion, sharding: MeshSharding) -> Problem:
-    """The step of a row as a problem to plan and compile, all forward arrays that have a name split as
-    there."""
+    """The step of a row as a problem to plan and compile, all named forward arrays split as there."""
     return question.on(with_order(question.machine, sharding.mesh), dict(sharding.specs), sharding.remat)
 
 
@@ -267,16 +253,20 @@ Outcome = tuple[MeshSharding | InfeasibleMesh, int]
 
 
 def _on_mesh(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays]) -> Outcome:
-    """The best of all that may be chosen; `ways` are those of meshes with the same axes of more than one
-    device."""
+    """The best of all that may be chosen; meshes with the same axes of more than one device share `ways`."""
     pipeline = next((axis.name for axis in question.axes if axis.kind == "pipeline"), "")
     stages = mesh.axis_size(pipeline) if pipeline else 1
     layers = question.problem.layers
     runs = stages * (question.interleave or 1) if stages > 1 else 1
     if layers % runs:
         return InfeasibleMesh(mesh, f"{layers} layers are not divisible into {runs} parts of a pipeline"), 0
-    one = PipelineStage(pipeline, stages, layers / stages, 1) if stages > 1 else None
-    outcomes = {remat: _best_stages(each, mesh, ways, one) for remat, each in question.by_remat.items()}
+    outcomes = {}
+    for remat, each in question.by_remat.items():
+        if stages > 1:
+            one = PipelineStage(pipeline, stages, layers / stages, 1)
+            outcomes[remat] = _best_stages(each, mesh, ways, one)
+        else:
+            outcomes[remat] = _of_stage(each, mesh, ways, None)
     remat, (found, shardings) = min(outcomes.items(), key=lambda item: _order(item[1]))
     return (replace(found, remat=remat) if isinstance(found, MeshSharding) else found), shardings
 
@@ -290,12 +280,10 @@ def _order(outcome: Outcome) -> tuple[float, ...]:
 
 
 def _best_stages(
-    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], one: PipelineStage | None
+    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], one: PipelineStage
 ) -> Outcome:
     """The best for the numbers of microbatches and of runs of layers: from one pair to a better one beside
-    it, as long as there is one. More of them wait less; their work and what they send take longer."""
-    if one is None:
-        return _of_stage(question, mesh, ways, None)
+    it."""
     kinds = {axis.name: axis.kind for axis in question.axes}
     copies = prod(size for axis, size in mesh.shape.items() if kinds[axis] in ("data", "fsdp"))
     examples = max(1, question.problem.arguments[0].shape[0] // copies)
@@ -350,48 +338,35 @@ def _of_stage(
             return InfeasibleMesh(mesh, reason, least), tables.shardings
     except TooWideError:
         return InfeasibleMesh(mesh, "too many shardings to search", is_skipped=True), 0
-    share = question.machine.reached if question.training else None
-    work, sent, _ = overlapping(best.sharding, "all")
-    runs = layers * (1 + bubble)
-    usual = share and published_step(work, sent, share) * runs
-    row = _row(question, tables, best, overlapped(work, sent) * runs, usual)
-    return replace(row, stage=stage), tables.shardings
-
-
-def _row(
-    question: SearchQuestion,
-    tables: ProgramTables,
-    best: StepSharding,
-    overlapped_seconds: float,
-    usual: float | None,
-) -> MeshSharding:
-    sharding, time = best.sharding, best.time
-    arrays = question.problem.arrays
+    sharding, time, machine = best.sharding, best.time, question.machine
+    arrays, leader = question.problem.arrays, question.roles.leader
     names = dict.fromkeys(array.name for array in arrays if array.name not in question.unnamed)
-    leader = question.roles.leader
-    specs = tuple((name, spec_of(sharding.states[leader(name)])) for name in names)
-    machine = question.machine
-    peak = machine.device.flops_per_second(question.problem.result.dtype)
+    dtype = question.problem.result.dtype
+    peak = machine.device.flops_per_second(dtype)
     # The longer of the work and of the communication, be it waited for or hidden, by what takes longest.
-    longest, dtype = sharding.longest, question.problem.result.dtype
-    bound = local_bound(longest.flops, longest.hbm_bytes, dtype, machine.device)
+    bound = local_bound(sharding.longest.flops, sharding.longest.hbm_bytes, dtype, machine.device)
     if is_mostly_sent(*overlapping(sharding, question.overlap)):
         bound = axes_words(max(time.communication, key=itemgetter(1))[0])
     if machine.family.lacks_links and time.communication:
         bound = UNKNOWN
-    return MeshSharding(
-        tables.rules.mesh,
-        tables.placed,
-        specs,
-        time,
-        sharding.flops * tables.problem.layers,
-        round(sharding.memory),
-        bound,
-        question.flops / (peak * machine.devices * time.seconds) if peak and time.seconds else None,
-        best.least,
-        overlapped_seconds,
-        usual,
+    work, sent, _ = overlapping(sharding, "all")
+    possible = (peak or 0.0) * machine.devices * time.seconds
+    share, runs = machine.reached if question.training else None, layers * (1 + bubble)
+    row = MeshSharding(
+        mesh,
+        placed,
+        specs=tuple((name, spec_of(sharding.states[leader(name)])) for name in names),
+        time=time,
+        flops=sharding.flops * tables.problem.layers,
+        memory_bytes=round(sharding.memory),
+        bound=bound,
+        utilisation=question.flops / possible if possible else None,
+        least_seconds=best.least,
+        overlapped_seconds=overlapped(work, sent) * runs,
+        published_seconds=share and published_step(work, sent, share) * runs,
+        stage=stage,
     )
+    return row, tables.shardings
 
 
 def mesh_shapes(axes: Sequence[SearchAxis], devices: int) -> tuple[Mesh, ...]:
@@ -416,8 +391,7 @@ def _sizes(fixed: Sequence[int | None], devices: int) -> Iterator[tuple[int, ...
     first, *rest = fixed
     for size in [first] if first is not None else range(1, devices + 1):
         if devices % size == 0:
-            for others in _sizes(rest, devices // size):
-                yield (size, *others)
+            yield from ((size, *others) for others in _sizes(rest, devices // size))
 
 
 def with_order(machine: Machine, mesh: Mesh) -> Mesh:
@@ -452,9 +426,10 @@ def overlapping(sharding: ProgramSharding, overlap: Overlap) -> tuple[Passes, Pa
         by_pass((phase, seconds) for phase, _, seconds in each)
         for each in (sharding.exposed, sharding.hidden)
     )
+    if overlap == "parameters":
+        return sharding.work, hidden, exposed
     every, none = (exposed[0] + hidden[0], exposed[1] + hidden[1]), (0.0, 0.0)
-    beside = {"none": (none, every), "all": (every, none), "parameters": (hidden, exposed)}
-    return sharding.work, *beside[overlap]
+    return (sharding.work, none, every) if overlap == "none" else (sharding.work, every, none)
 
 
 @dataclass(frozen=True)
@@ -504,7 +479,6 @@ class MeshSearch:
         return replace(found, least=free.least)
 
     def smallest(self) -> ProgramSharding:
-        """The sharding that holds the least."""
         little = LITTLE, LITTLE
         return self.tables.best(Multipliers(little, little, little, memory=1.0))[1]
 
@@ -553,8 +527,7 @@ class MeshSearch:
 
     def _least(self, shares: Passes, price: float) -> StepSharding:
         """The sharding whose sum by multipliers is least: of the longer of work and hidden communication they
-        take, in each pass, the part `shares` of the second, and of the first the rest. It is a bound on the
-        time of a step."""
+        take the part `shares` of the second, and of the first the rest. It bounds the time of a step."""
         work = hidden = exposed = (1.0, 1.0)
         if self.overlap != "none":
             work = max(1 - shares[0], LITTLE), max(1 - shares[1], LITTLE)

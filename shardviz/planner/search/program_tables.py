@@ -1,12 +1,8 @@
 """The costs of a program on one mesh as tables over the shardings of its arrays and the splits of its work.
 
 A statement's cost is that of its work, of the moves of its operands to what the work needs, and of the move
-of its result to the sharding that the array has. So a program's is a sum of tables over one split and one
-array each, and the best of all shardings is found without pricing each of them (`least_sum`).
-
-A search asks so often for the way from one sharding to another that it takes that of `direct_moves`, whose
-moves have the prices of a plan's. Which moves these are does not depend on the sizes of a mesh, so they are
-found once for all meshes (`DirectWays`); each mesh prices them (`DirectPrices`).
+of its result to the sharding that the array has: a sum of tables over one split and one array each, the least
+of which `least_sum` finds. The moves are those of `direct_moves`, found once for all meshes (`DirectWays`).
 """
 
 from __future__ import annotations
@@ -34,10 +30,6 @@ from shardviz.planner.states.paths import direct_moves
 from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh, ShardedArray, array_bytes
 
-SENT_ON: tuple[Phase, ...] = ("forward", "backward")
-"""The phases at the end of which a stage of a pipeline sends to its neighbour."""
-KEEPING = 1e-22
-"""Seconds that a byte of memory counts as, so that of sharding of equal times the smaller one is chosen."""
 Part = tuple[Axes, float]
 """The mesh axes of a collective and its seconds."""
 _PRIMES = (2, 3, 5, 7, 11)
@@ -88,13 +80,9 @@ class DirectWays:
         return number
 
     def _collective(self, move: PathMove) -> DirectCollective:
-        before, after = (
-            tuple(tuple(sorted(axes)) for axes in state[0]) for state in (move.before, move.after)
-        )
-        idle: Axes = ()
-        if move.op == "all_gather":
-            used = {*move.before[1], *(axis for axes in before for axis in axes)}
-            idle = tuple(axis for axis in self._wide if axis not in used)
+        before, after = (tuple(tuple(sorted(own)) for own in dims) for dims, _ in (move.before, move.after))
+        used = {*move.before[1], *(axis for axes in before for axis in axes)}
+        idle = tuple(axis for axis in self._wide if axis not in used and move.op == "all_gather")
         return DirectCollective(move.op, move.axes, before, after, idle)
 
 
@@ -125,12 +113,10 @@ class DirectPrices:
         return tuple(self._part(shape, dtype, each) for each in way or ())
 
     def local_bytes(self, shape: Shape, dtype: str, dims: Dims) -> int:
-        """Bytes of a device's shard."""
         return array_bytes(self.local_shape(shape, dims), dtype)
 
     @remembered
     def local_shape(self, shape: Shape, dims: Dims) -> Shape:
-        """Elements of a device's shard along each dimension."""
         return tuple(-(-size // self._group_size(axes)) for size, axes in zip(shape, dims, strict=True))
 
     @remembered
@@ -186,7 +172,6 @@ class StatementTable(NamedTuple):
 
     @property
     def is_later(self) -> bool:
-        """It follows the forward pass."""
         return self.part.phase != "forward"
 
 
@@ -239,15 +224,16 @@ class ProgramTables:
         ways = ways or DirectWays(tuple(axis.name for axis in rules.wide))
         self.moves = DirectPrices(self._prices, rules.mesh, ways)
         self._held, self._stage = held, stage
+        self._microbatches = 1 if stage is None else stage.microbatches
         roles = rules.roles
         self.arrays: dict[str, ShardedArray] = {argument.name: argument for argument in problem.arguments}
         for part in problem.parts:
             self.arrays.setdefault(part.result.name, part.result)
-        self.states: dict[str, tuple[State, ...]] = {}
-        for name, array in self.arrays.items():
-            leader = roles.leader(name)
-            if leader == name:
-                self.states[name] = rules.states(array, name in roles.parameters)
+        self.states: dict[str, tuple[State, ...]] = {
+            name: rules.states(array, name in roles.parameters)
+            for name, array in self.arrays.items()
+            if roles.leader(name) == name
+        }
         self.statements = [self._statement(part) for part in problem.parts]
 
     @property
@@ -296,17 +282,9 @@ class ProgramTables:
                 for array, (dims, _) in zip(arrays, states, strict=True)
             )
             choices.append(WorkChoice(states, *work_of(*shapes)))
-        return StatementTable(
-            part,
-            tuple(choices),
-            arrays,
-            tuple(roles.leader(array.name) for array in arrays),
-            tuple(roles.is_hideable(array.name, part.phase) for array in arrays),
-        )
-
-    @property
-    def _microbatches(self) -> int:
-        return 1 if self._stage is None else self._stage.microbatches
+        variables = tuple(roles.leader(array.name) for array in arrays)
+        hideable = tuple(roles.is_hideable(array.name, part.phase) for array in arrays)
+        return StatementTable(part, tuple(choices), arrays, variables, hideable)
 
     def _of_microbatch(self, array: ShardedArray, shape: Shape, microbatches: int) -> Shape:
         """A device's shard of an array, of one part of the examples."""
@@ -327,15 +305,13 @@ class ProgramTables:
     @remembered
     def _moves(self, number: int) -> list[Table]:
         """For each operand of a statement, and last the result, seconds by split and state."""
-        table = self.statements[number]
-        needed = zip(*(choice.states for choice in table.choices), strict=True)
-        *operands, (array, variable, own) = zip(table.arrays, table.variables, needed, strict=True)
-        made = self.moves.table(array.shape, array.dtype, own, self.states[variable])
-        before = (
-            self.moves.table(array.shape, array.dtype, self.states[variable], own).T
-            for array, variable, own in operands
-        )
-        return [*before, made]
+        statement = self.statements[number]
+        needed = zip(*(choice.states for choice in statement.choices), strict=True)
+        *operands, made = zip(statement.arrays, statement.variables, needed, strict=True)
+        of = self.moves.table
+        before = (of(array.shape, array.dtype, self.states[name], own).T for array, name, own in operands)
+        array, name, own = made
+        return [*before, of(array.shape, array.dtype, own, self.states[name])]
 
     @cached_property
     def _memory(self) -> dict[str, Table]:
@@ -351,7 +327,8 @@ class ProgramTables:
 
     def factors(self, by: Multipliers) -> list[Factor]:
         """The tables whose sum is to be least."""
-        factors = [Factor((name,), (by.memory or KEEPING) * table) for name, table in self._memory.items()]
+        # Of shardings of equal times the smaller one is chosen.
+        factors = [Factor((name,), (by.memory or 1e-22) * table) for name, table in self._memory.items()]
         for number, statement in enumerate(self.statements):
             split = _split_of(number)
             work = np.array([choice.seconds for choice in statement.choices])
@@ -402,21 +379,15 @@ class ProgramTables:
             size = self._bytes(result, states[self.rules.roles.leader(result.name)]) // stage.microbatches
             sends = stage.microbatches * stage.interleave
             seconds = self._prices.move_seconds("ppermute", axes, size, size) * sends
-            phases = dict.fromkeys(part.phase for part in self.problem.parts if part.phase in SENT_ON)
+            every = dict.fromkeys(part.phase for part in self.problem.parts)
+            phases = [phase for phase in every if phase in ("forward", "backward")]
             exposed += [(phase, axes, seconds / stage.layers) for phase in phases]
-        return ProgramSharding(
-            dict(states),
-            by_pass(work),
-            flops,
-            tuple(exposed),
-            tuple(hidden),
-            kept + largest,
-            max(choices, key=attrgetter("seconds")),
-        )
+        longest = max(choices, key=attrgetter("seconds"))
+        timed = by_pass(work), flops, tuple(exposed), tuple(hidden)
+        return ProgramSharding(dict(states), *timed, kept + largest, longest)
 
     def _kept(self, states: Mapping[str, State]) -> float:
-        """Bytes that a device keeps through the step. While the gradients are made, layer by layer, the
-        activations are given up: the larger of both counts, as in `TrainingMemory`."""
+        """Bytes that a device keeps through the step: activations or the gradients that take their place."""
         phases = {part.result.name: part.phase for part in self.problem.parts}
         if (passed := self.problem.passed_on) is not None:
             phases[passed.name] = "forward"
@@ -429,13 +400,9 @@ class ProgramTables:
         return kept - min(others.values())
 
     def _waiting(self, states: Mapping[str, State]) -> list[int]:
-        """For each statement the bytes of the results of others that wait for a later one, but for those that
-        are kept through the step."""
-        last = {
-            operand.name: number
-            for number, part in enumerate(self.problem.parts)
-            for operand in part.operands
-        }
+        """For each statement the bytes of other results that wait for a later one and are not kept."""
+        parts = enumerate(self.problem.parts)
+        last = {operand.name: number for number, part in parts for operand in part.operands}
         found = [0] * len(self.problem.parts)
         for made, part in enumerate(self.problem.parts):
             name = part.result.name

@@ -62,7 +62,6 @@ class SearchQuestion:
         if any(axis.kind == "pipeline" for axis in self.axes) and self.problem.layers == 1:
             problem = "a pipeline needs several layers, but the program is one"
             raise QuestionError(problem, "give their number: end the program with x 32")
-
         if {"arithmetic", "memory traffic"} <= {*self._lacking}:
             hint = "use a --machine that has them; shardviz measure matmul,copy -o FILE.toml measures one"
             raise QuestionError(f"the compute time is unknown: {self.lacking}", hint)
@@ -79,8 +78,7 @@ class SearchQuestion:
 
     @property
     def lacking(self) -> str:
-        """``no peak in f32 is published for v5e``: the figure without which a part of the work takes no
-        time; "" where there are both."""
+        """``no peak in f32 is published for v5e``: why a part of the work takes no time, or ""."""
         return lacking_words([*self._lacking.values()], self.machine)
 
     @property
@@ -109,11 +107,6 @@ class SearchQuestion:
         return {remat: replace(self, training=training, remats=()) for remat, training in own.items()}
 
     @cached_property
-    def kept(self) -> dict[str, PartitionSpec]:
-        """The specs that are fixed, by array."""
-        return {array.name: array.spec for array in self.problem.arrays if array.spec is not None}
-
-    @cached_property
     def step(self) -> Problem:
         """All statements of a step, with the specs that are fixed alone."""
         if self.training is None:
@@ -122,7 +115,8 @@ class SearchQuestion:
         names = {*self.problem.results, *(argument.name for argument in self.problem.arguments)}
         arrays = (array for array in self.problem.arrays if array.name in names)
         whole = {array.name: PartitionSpec.replicated(array.rank) for array in arrays}
-        return _respecified(with_backward(_respecified(self.problem, whole), self.training), self.kept)
+        fixed = {array.name: array.spec for array in self.problem.arrays if array.spec is not None}
+        return _respecified(with_backward(_respecified(self.problem, whole), self.training), fixed)
 
     @cached_property
     def roles(self) -> Roles:
@@ -183,8 +177,7 @@ def question_from_text(
     remats: tuple[Remat, ...] = (),
 ) -> SearchQuestion:
     """The question that a user wrote: `program` as `problem_from_text` reads it; specs that split nothing are
-    open, but for those in `keep` (``W1=_ tensor,X=data _``). Raises `QuestionError`, a `NotationError` where
-    a place in a text can be shown."""
+    open, but for those in `keep` (``W1=_ tensor,X=data _``). Raises `QuestionError`."""
     mesh = Mesh(tuple(axis.name for axis in axes), (1,) * len(axes))
     problem = _in_pairs(problem_from_text(program, mesh=mesh, sizes=sizes, dtype=dtype, ranked=True))
     specs = {
@@ -202,17 +195,8 @@ def question_from_text(
     if is_program(text := split_layers(program)[0]):
         made = {part.result.name for part in problem.parts}
         unnamed = frozenset(made.difference(read_program(text, {}, None).named))
-    return SearchQuestion(
-        _respecified(problem, specs),
-        machine,
-        axes,
-        training,
-        overlap,
-        microbatches,
-        interleave,
-        remats,
-        unnamed,
-    )
+    choices = training, overlap, microbatches, interleave, remats
+    return SearchQuestion(_respecified(problem, specs), machine, axes, *choices, unnamed)
 
 
 def _flops(parts: Iterable[Statement]) -> int:

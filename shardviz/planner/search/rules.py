@@ -1,11 +1,7 @@
-"""The axes of the meshes that a search looks at, and for each kind of axis the dimensions of an array that it
-may split, and those of a statement's work.
-
-The kinds are those of training systems: `data` splits the examples and holds every parameter whole, `fsdp`
-splits the examples and the parameters (fully sharded data parallelism, ZeRO), `tensor` splits the dimensions
-of parameters and what is made with them (Megatron), `sequence` the positions of each example, `expert` the
-experts, `pipeline` the layers. An axis of the kind `any` may split any dimension of any array.
-"""
+"""The axes of the meshes that a search looks at, and for each kind of axis what it may split: `data` the
+examples, `fsdp` the examples and the parameters (ZeRO), `tensor` the dimensions of parameters and what is
+made with them (Megatron), `sequence` the positions of each example, `expert` the experts, `pipeline` the
+layers, `any` every dimension of every array."""
 
 from __future__ import annotations
 
@@ -81,11 +77,8 @@ def parse_axes(text: str) -> tuple[SearchAxis, ...]:
         problem = f"a search takes at most {MAX_AXES} axes, not {len(axes)},"
         raise NotationError(problem, text, 0, len(text), "use fewer")
     if sum(axis.kind == "any" for axis in axes) > MAX_FREE:
-        raise NotationError(
-            f"more than {MAX_FREE} axes have no kind,",
-            *(text, 0, len(text)),
-            f"name some by kind: {', '.join(KINDS[:-1])}",
-        )
+        hint = f"name some by kind: {', '.join(KINDS[:-1])}"
+        raise NotationError(f"more than {MAX_FREE} axes have no kind,", text, 0, len(text), hint)
     if sum(axis.kind == "pipeline" for axis in axes) > 1:
         raise NotationError("several pipeline axes,", text, 0, len(text), "use one pipeline axis")
     return tuple(axes)
@@ -114,36 +107,23 @@ class ShardingRules:
         """The shardings of an array that divide it evenly; the given one alone where it has a spec."""
         if array.spec is not None:
             return (state_of(array.spec, self.mesh),)
-        places = range(array.rank)
-        choices = [
-            [
-                None if dim is None else array.dims.index(dim)
-                for dim in self._of_array(axis, array, is_parameter)
-            ]
-            for axis in self.wide
-        ]
         found: list[State] = []
-        for chosen in product(*choices):
+        for chosen in product(*(self._of_array(axis, array, is_parameter) for axis in self.wide)):
+            places = [None if dim is None else array.dims.index(dim) for dim in chosen]
             members = [
-                tuple(axis.name for axis, place in zip(self.wide, chosen, strict=True) if place == own)
-                for own in places
+                tuple(axis.name for axis, place in zip(self.wide, places, strict=True) if place == own)
+                for own in range(array.rank)
             ]
             if all(map(self._divides, array.shape, members)):
-                for dims in product(*map(self._orders, members)):
-                    found += [(dims, pending) for pending in self._pending(array, dims)]
+                used = {axis for own in members for axis in own}
+                may_pend = array.name in self.roles.addends
+                idle = sorted(axis.name for axis in self.wide if may_pend and axis.name not in used)
+                found += product(product(*map(self._orders, members)), ((), *subsets(idle)))
         return tuple(dict.fromkeys(found))
 
-    def _pending(self, array: ShardedArray, dims: tuple[Axes, ...]) -> Iterable[Axes]:
-        """The axes over which an array may be a pending sum, which split no dimension: none of most
-        arrays."""
-        idle: list[str] = []
-        if array.name in self.roles.addends:
-            idle = [axis.name for axis in self.wide if not any(axis.name in axes for axes in dims)]
-        return ((), *subsets(sorted(idle)))
-
     def _of_array(self, axis: SearchAxis, array: ShardedArray, is_parameter: bool) -> list[str | None]:
-        """The dimensions that an axis may split, None for none: every matrix of parameters is split by axes
-        that are for that, where it divides."""
+        """The dimensions that an axis may split, None for none: every matrix of parameters where it
+        divides."""
         dims = array.dims
         unique = [dim for dim in dict.fromkeys(dims) if dims.count(dim) == 1]
         if axis.kind == "any":
@@ -180,8 +160,7 @@ class ShardingRules:
         return WorkSplits(part, sizes, places, orders=lambda axes, _: self._orders(axes))
 
     def _of_work(self, kind: Kind, part: Statement, dims: Sequence[str]) -> list[str | None]:
-        """Where an axis may split the work on a statement: a tensor axis splits it along dimensions of the
-        parameters, where there is a matrix of them."""
+        """Where an axis may split the work on a statement, a tensor axis along dimensions of its matrices."""
         if kind == "any" or (kind in ("data", "fsdp") and not self.roles.examples.intersection(dims)):
             return [None, *dims]
         if kind == "tensor":

@@ -1,10 +1,6 @@
-"""The mesh axes, or parts of them, over which the arrays of a problem may be split.
-
-Given arrays name axes, and parts of axes: with A[X, _], B[_, X:(1)2] and X=8 all is made of X:(1)2 and
-X:(2)4. Cut into primes, X has three parts of 2. Plans that divide the work as the arrays are divided need the
-coarse parts alone, the best of all may need the fine ones: from A[X, _] one all-to-all over X:(4)2 leads to
-A[X:(1)4, X:(4)2], which no whole axes say.
-"""
+"""The mesh axes, or parts of them, over which the arrays of a problem may be split. The best plan of all may
+need finer parts than the arrays name: from A[X, _] with X=8 one all-to-all over X:(4)2 leads to A[X:(1)4,
+X:(4)2]."""
 
 from __future__ import annotations
 
@@ -69,28 +65,20 @@ class AxisPool:
         return cls(pool.sizes_of_parts, may_mask, frozenset(splits), tuple(orders))
 
     def with_masks(self, problem: Problem) -> AxisPool:
-        """The pool with which copies may become pending sums over every part, where that may save something:
-        a sum over more devices may take less time. Mostly its work can be split over these as well, but not
-        where a summed dimension has too few elements, or the sums are given."""
+        """The pool with which copies may become pending sums over every part, where a sum over more devices
+        may save something: where a summed dimension has too few elements to split its work, or sums are
+        given."""
         every = prod(self.sizes.values())
         is_given = any(array.spec is not None and array.spec.unreduced for array in problem.arrays)
-        is_small = any(
-            size % every
-            for part in problem.parts
-            for array in part.operands
-            for dim, size in zip(array.dims, array.shape, strict=True)
-            if dim in part.summed
-        )
+        is_small = any(part.sizes[dim] % every for part in problem.parts for dim in part.summed)
         return replace(self, may_mask=frozenset(self.sizes)) if is_given or is_small else self
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """The devices along each part."""
         return dict(self.sizes_of_parts)
 
     @property
     def is_finest(self) -> bool:
-        """No part can be cut further."""
         return all(size % factor for size in self.sizes.values() for factor in range(2, isqrt(size) + 1))
 
     def state(self, spec: PartitionSpec) -> State:
@@ -131,8 +119,7 @@ class AxisPool:
 
 
 def _spread(splits: set[tuple[str, str]], problem: Problem) -> None:
-    """Add the splits of dimensions that stand for others, of those for which they stand, and of other names
-    for the same."""
+    """Add the splits of dimensions that stand for others, or for which others stand."""
     groups = [frozenset({dim, *factors}) for part in problem.parts for dim, factors in part.merged]
     roots = problem.roots
     groups += [frozenset(dim for dim in roots if roots[dim] == root) for root in set(roots.values())]

@@ -1,18 +1,16 @@
-"""The orders in which one statement can be computed: as a whole, or as several, one after the other.
-
-A dimension that only one operand has, and not the result, can be summed before anything else is done; three
-operands and more can be multiplied in pairs, in any order (a binary tree of products).
-"""
+"""The orders in which one statement can be computed: as a whole, or as several. A dimension that only one
+operand has, and not the result, can be summed before; three operands and more can be multiplied in pairs, in
+any order (a binary tree of products)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from itertools import chain, combinations, count, product
+from itertools import combinations, product
 from math import prod
 
 from shardviz.notation.einsum import Einsum
-from shardviz.planner.problem import Statement
+from shardviz.planner.problem import Statement, unused_name
 from shardviz.sharding import ShardedArray
 
 MOST_OPERANDS = 5
@@ -24,10 +22,8 @@ Order = tuple[Statement, ...]
 
 
 def contraction_orders(part: Statement, taken: AbstractSet[str] = frozenset()) -> tuple[Order, ...]:
-    """The statement itself, and the sequences of statements that make the same result, its own last.
-
-    What they make in between has none of the names that are `taken` by other arrays of the program.
-    """
+    """The statement itself, and the sequences of statements that make the same result, its own last; no other
+    array has a name that is `taken`."""
     if part.function != "multiply" or part.merged:
         return ((part,),)
     taken = taken | {array.name for array in part.arrays}
@@ -36,8 +32,7 @@ def contraction_orders(part: Statement, taken: AbstractSet[str] = frozenset()) -
         orders.append(summed)
         *before, last = summed
         if len(last.operands) > 2:
-            names = taken | {step.result.name for step in before}
-            trees = dict.fromkeys(_trees(last, last.operands, (), names))
+            trees = dict.fromkeys(_trees(last, last.operands, (), taken | _made(before)))
             orders += [(*before, *tree) for tree in trees]
     return tuple(orders)
 
@@ -56,8 +51,7 @@ def has_all_orders(part: Statement) -> bool:
 
 
 def _summed_before(part: Statement, taken: AbstractSet[str]) -> Iterator[Order]:
-    """The statement, with dimensions summed before that only one operand has: every set of them, at once or
-    one after the other, as the operand may move in between."""
+    """The statement, with every set of dimensions summed before, at once or one after the other."""
     own = [
         () if _is_diagonal(operand) else _own_dims(part.einsum, index)
         for index, operand in enumerate(part.operands)
@@ -75,7 +69,7 @@ def _summed_before(part: Statement, taken: AbstractSet[str]) -> Iterator[Order]:
             summed = operand
             for dims in sums:
                 kept = tuple(dim for dim in summed.dims if dim not in dims)
-                name = _unused(f"{operand.name}_sum", "", taken, before)
+                name = unused_name(f"{operand.name}_sum", {*taken, *_made(before)})
                 summed, whole = _array(name, kept, part, operand), summed
                 before.append(_statement((whole,), summed, part))
             operands.append(summed)
@@ -117,17 +111,14 @@ def _trees(
         # Summed over the dimensions that nothing else has.
         needed = {dim for array in (*rest, part.result) for dim in array.dims}
         dims = tuple(dict.fromkeys(dim for array in pair for dim in array.dims if dim in needed))
-        name = _unused(f"{part.result.name}_", "1", taken, made)
+        name = unused_name(part.result.name, {*taken, *_made(made)}, 1)
         step = _statement(pair, _array(name, dims, part, part.result), part)
         # The product stands where its first operand stood, which is what plans leave in place.
         yield from _trees(part, (*rest[:one], step.result, *rest[one:]), (*made, step), taken)
 
 
-def _unused(stem: str, first: str, taken: AbstractSet[str], made: Sequence[Statement]) -> str:
-    """The stem with `first`, or else with the first number that makes a name that no array has."""
-    names = taken | {step.result.name for step in made}
-    numbers = (stem + ending for ending in chain([first], map(str, count(2))))
-    return next(name for name in numbers if name not in names)
+def _made(steps: Iterable[Statement]) -> set[str]:
+    return {step.result.name for step in steps}
 
 
 def _array(name: str, dims: tuple[str, ...], part: Statement, like: ShardedArray) -> ShardedArray:

@@ -1,28 +1,43 @@
-"""The ways to run statements over the axes of a pool, and the moves of their arrays: each found once."""
+"""The ways to run statements over the axes of a pool, and the moves of their arrays, each found once; and the
+plans of trees of statements, each of whose arrays is used once.
+
+In a tree the least cost of having an array in each state is carried from statement to statement, so that its
+plan is the best of all (Bertelè and Brioschi, "Nonserial Dynamic Programming", 1972): in (A·B)·C the cost of
+the whole is the least, over all ways to divide the last product, of its work and of having both operands as
+it needs them. Few of these costs are ever found: each has a bound first (`relaxation`), ways are asked for in
+the order of their bounds, and the search ends as soon as the next bound reaches the best cost.
+"""
 
 from __future__ import annotations
 
 import heapq
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 from typing import NamedTuple
 
-from shardviz.planner.problem import Statement
+from shardviz.errors import QuestionError
+from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.problem.functions import local_work
 from shardviz.planner.statements.axis_pool import AxisPool
-from shardviz.planner.statements.work_split import WorkSplit, WorkSplits, splittable_dims
-from shardviz.planner.states.moves import Axes, State, state_space
+from shardviz.planner.statements.contraction_order import Order, contraction_orders
+from shardviz.planner.statements.work_split import (
+    PlannedStatement,
+    WorkSplit,
+    WorkSplits,
+    planned_statement,
+    splittable_dims,
+)
+from shardviz.planner.states.moves import Axes, PathMove, State, state_space
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths, DirectPaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
-from shardviz.sharding import Mesh, ShardedArray, array_bytes
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
 
 MOST_SEARCHED = 5
 """Parts of axes up to which the cheapest moves are searched: with more, direct ones are taken."""
-
-
 WithOperands = tuple[Statement, Sequence[CheapestPaths]]
-"""A statement with the moves of its operands."""
 
 
 class Way(NamedTuple):
@@ -58,8 +73,7 @@ class StatementWays:
     def to(
         self, kind: ArrayKind, sources: Mapping[State, Cost], ends_pending: Axes | None = None
     ) -> CheapestPaths:
-        """The moves to any state from some, which have had a cost; for `ends_pending` see
-        `CheapestPaths`."""
+        """The moves to any state from some, which have had a cost; for `ends_pending` see `CheapestPaths`."""
         key = self.space, kind, tuple(sources.items()), ends_pending
         if key not in self._searches:
             self._searches[key] = self._paths(self.space, kind, self.prices, sources, ends_pending)
@@ -79,7 +93,6 @@ class StatementWays:
         return self._paths(self.space, kind, self.prices, least, None, exact)
 
     def splits(self, part: Statement) -> WorkSplits:
-        """The ways to share the work of a statement."""
         dims, allowed, sizes = splittable_dims(part), self._allowed, self.space.sizes
         places = [
             (None, *(dim for dim in dims if allowed is None or (dim, axis) in allowed)) for axis in sizes
@@ -116,7 +129,7 @@ class StatementWays:
         self, part: Statement, operands: Sequence[CheapestPaths], ends: CheapestPaths, limit: Cost
     ) -> Iterator[tuple[Cost, Cost, WorkSplit]]:
         """The splits that may cost less than a limit, each with what it costs at least, which grows, and its
-        work. Of most splits no order of the axes comes into question, so it is left for later."""
+        work. The axes of most need not be put in order."""
         # Each state is asked for once.
         in_any_order = [cache(paths.least_in_any_order) for paths in (*operands, ends)]
         in_order = [cache(paths.least) for paths in (*operands, ends)]
@@ -193,17 +206,15 @@ class WaysByResult:
         if way is not None:
             return way if way.cost < limit else None
         for number, least, work, split in sorted(self._splits.get(state, ()), key=itemgetter(0, 1)):
-            cost = None
             if least < limit:
                 cost = self._ways.within(self._operands[number], split, work, limit)
-            if cost is not None:
-                way, limit = Way(cost, split, number), cost
+                if cost is not None:
+                    way, limit = Way(cost, split, number), cost
         if way is not None:
             self._found[state] = way
         return way
 
     def cost(self, state: State, limit: Cost) -> Cost | None:
-        """The least cost of a state; None where it is not less than a limit."""
         way = self.way(state, limit)
         return None if way is None else way.cost
 
@@ -211,3 +222,137 @@ class WaysByResult:
 def _least_moves(least: Sequence[Callable[[State], Cost]], split: WorkSplit) -> Cost:
     """The sum of bounds on the moves of a split's arrays, its result last if at all."""
     return sum([bound(state) for bound, state in zip(least, split.states, strict=False)])
+
+
+# Plans of trees.
+
+_Came = dict[str, tuple[State, list[tuple[PathMove, ...]]]]
+
+
+class _Made:
+    """An array as it is had: the searches through the states that it must pass, one after the other; where
+    statements make it, the `orders` of these, and the ways to run the last of one."""
+
+    def __init__(self, ways: StatementWays, array: ShardedArray, orders: Sequence[_Order] = ()) -> None:
+        self._ways, self._array, self.orders = ways, array, orders
+        kind = ways.kind(array)
+        if orders:
+            self._made = ways.ways([order.last for order in orders])
+            self.searches = [ways.of_made(kind, self._made.least, self._made.cost)]
+        else:
+            self.searches = [ways.to(kind, {ways.pool.state(array.decided_spec): 0})]
+
+    def pass_through(self, spec: PartitionSpec) -> None:
+        state = self._ways.pool.state(spec)
+        cost = self.searches[-1].cost(state)
+        if cost is None:
+            raise cannot_be_had(self._array, spec)
+        self.searches.append(self._ways.to(self.searches[-1].kind, {state: cost}))
+
+    def way(self, state: State) -> tuple[_Order, Way]:
+        """The cheapest way to make the array in a state, where a path starts, with its order."""
+        way = self._made.way(state, UNREACHABLE)
+        assert way is not None
+        return self.orders[way.number], way
+
+
+@dataclass(frozen=True)
+class _Order:
+    """A statement computed as one or several, with the arrays that are made on the way and those that it is
+    given."""
+
+    parts: Order
+    arrays: ChainMap[str, _Made]
+
+    @property
+    def last(self) -> WithOperands:
+        part = self.parts[-1]
+        return part, [self.arrays[operand.name].searches[-1] for operand in part.operands]
+
+
+class TreePlanner:
+    """One problem, each of whose arrays is used once, while it is planned."""
+
+    def __init__(self, problem: Problem, ways: StatementWays) -> None:
+        self._problem, self._ways, self._pool = problem, ways, ways.pool
+        self._made: ChainMap[str, _Made] = ChainMap()
+        self._names = frozenset(array.name for array in problem.arrays)
+
+    def planned(self, limit: Cost = UNREACHABLE) -> tuple[Cost, list[PlannedStatement]] | None:
+        """The statements as planned, of which some may be several, and what they cost; None where that is
+        not less than `limit`."""
+        *before, last = self._problem.parts
+        for part in before:
+            made = self._made[part.result.name] = _Made(self._ways, part.result, [*self._orders(part)])
+            if part.result.spec is not None:
+                made.pass_through(part.result.spec)
+        ends, orders = self._ends(last), [*self._orders(last)]
+        best = self._ways.best([order.last for order in orders], ends, limit)
+        return None if best is None else (best.cost, self._traced(orders[best.number], best, ends))
+
+    def _orders(self, part: Statement) -> Iterator[_Order]:
+        """The orders in which a statement can be computed, with all but the last of their parts done."""
+        for operand in part.operands:
+            made = self._made.get(operand.name)
+            if made is None:
+                self._made[operand.name] = _Made(self._ways, operand)
+            elif operand.spec is not None:
+                made.pass_through(operand.spec)
+        done: dict[Order, _Made] = {}  # orders that begin alike share what they make
+        for parts in contraction_orders(part, self._names):
+            order = _Order(parts, self._made.new_child())
+            for end, step in enumerate(parts[:-1], 1):
+                if parts[:end] not in done:
+                    done[parts[:end]] = _Made(self._ways, step.result, [_Order((step,), order.arrays)])
+                order.arrays[step.result.name] = done[parts[:end]]
+            yield order
+
+    def _ends(self, part: Statement) -> CheapestPaths:
+        """The costs of bringing the last result from each state to where it may be left."""
+        result, operands = part.result, [self._made.get(operand.name) for operand in part.operands]
+        pending = {axis for made in operands if made is not None for axis in made.searches[-1].pending}
+        for operand in part.operands:
+            pending |= set(self._pool.state(operand.spec)[1]) if operand.spec is not None else set()
+        if part.einsum.contracted:
+            pending |= set(self._pool.sizes)
+        goals = self._pool.open_states(result) if result.spec is None else [self._pool.state(result.spec)]
+        axes = tuple(axis for axis in self._pool.sizes if axis in pending)
+        return self._ways.onward(self._ways.kind(result), goals, axes)
+
+    def _traced(self, order: _Order, way: Way, ends: CheapestPaths) -> list[PlannedStatement]:
+        """The ways and the moves that led to the result, from the last statement to the first."""
+        result = self._problem.result
+        natural = way.split.result
+        # By array the state in which a statement leaves it, and its moves from there through all searches.
+        came: _Came = {result.name: (natural, [ends.path(natural)[1]])}
+        statements: list[PlannedStatement] = []
+        for whole in reversed(self._problem.parts):
+            if whole is not self._problem.parts[-1]:
+                order, way = self._made[whole.result.name].way(came[whole.result.name][0])
+            for part in reversed(order.parts):
+                if part is not order.parts[-1]:
+                    _, way = order.arrays[part.result.name].way(came[part.result.name][0])
+                statements.append(self._planned_statement(part, order, way, came))
+        return statements[::-1]
+
+    def _planned_statement(self, part: Statement, order: _Order, way: Way, came: _Came) -> PlannedStatement:
+        """A statement as planned; adds what its operands come from."""
+        starts, before = [], []
+        for operand, needed in zip(part.operands, way.split.operands, strict=True):
+            made = order.arrays[operand.name]
+            start, moves = made.searches[-1].path(needed)
+            starts.append(start)
+            before.append((operand, moves))
+            behind_maker: list[tuple[PathMove, ...]] = []
+            state = start
+            for search in reversed(made.searches[:-1]):
+                state, moves = search.path(state)
+                behind_maker.insert(0, moves)
+            came[operand.name] = state, behind_maker
+        behind = [(part.result, moves) for moves in came[part.result.name][1]]
+        return planned_statement(self._problem.mesh, part, way.split, starts, before, behind)
+
+
+def cannot_be_had(array: ShardedArray, spec: PartitionSpec) -> QuestionError:
+    problem = f"{array.name} cannot be left as {spec}: no collectives over equal shards lead to it"
+    return QuestionError(problem, "shard it in another way, or use sizes that its axes divide")

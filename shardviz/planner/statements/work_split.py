@@ -1,11 +1,9 @@
-"""The ways in which devices may split the work of one einsum, and the case of the textbook that it is.
+"""The ways in which devices may split the work of one einsum, and the case of the textbook that it is ("How
+to Scale Your Model", part 3, https://jax-ml.github.io/scaling-book/sharding).
 
-An assignment says along which mesh axes the devices split each dimension of the einsum while they
-compute. It fixes how every operand must be split before and how the result is split after; axes assigned to
-a summed dimension leave the result a pending sum.
-
-Where an axis is only assigned to dimensions that some array splits over it, the textbook's four cases fall
-out of the search ("How to Scale Your Model", part 3, https://jax-ml.github.io/scaling-book/sharding).
+An assignment says along which mesh axes the devices split each dimension while they compute. It fixes how
+every operand must be split before and how the result is split after; axes assigned to a summed dimension
+leave the result a pending sum.
 """
 
 from __future__ import annotations
@@ -40,6 +38,7 @@ MOST_CHOICES = 256
 """Ways to give more axes than these to dimensions that are looked at."""
 
 Assignment = dict[str, Axes]
+Moves = Sequence[tuple[ShardedArray, Sequence[PathMove]]]
 
 
 @dataclass(frozen=True)
@@ -127,15 +126,13 @@ class WorkSplits:
             for axis, dim in zip(self._axes, choice, strict=True):
                 if dim is not None:
                     assignment[dim] = (*assignment.get(dim, ()), axis)
-            if all(map(self._divides, assignment, assignment.values())) and self._merge(assignment):
+            cuts = {dim: math.prod([self._axes[axis] for axis in own]) for dim, own in assignment.items()}
+            if not any(self._sizes[dim] % cut for dim, cut in cuts.items()) and self._merge(assignment):
                 yield assignment
-
-    def _divides(self, dim: str, own: Axes) -> bool:
-        return self._sizes[dim] % math.prod([self._axes[axis] for axis in own]) == 0
 
     def _merge(self, assignment: Assignment) -> bool:
         """Split the dimensions that stand for others as they are; False where the pieces of one are not in
-        one place: a minor one is split, but a major one is not down to single elements."""
+        one place."""
         for merged, factors in self._merged.items():
             own: Axes = ()
             is_single = True
@@ -153,9 +150,8 @@ class WorkSplits:
     def _kept_pending(
         self, pending: Sequence[Collection[str]], taken: Collection[str]
     ) -> Iterator[tuple[Axes, ...]]:
-        """The operands' sums that may stay pending, by operand, over axes that split nothing: of a product
-        one operand's may, a sum takes all of them so. Where axes are many, those over all stay with one
-        operand."""
+        """The operands' sums that may stay pending, over axes that split nothing; of many axes those over all
+        stay with one operand."""
         function = self._function
         if function.linearity == "none" or not any(pending):
             yield ((),) * len(pending)
@@ -202,42 +198,6 @@ def splittable_dims(part: Statement) -> list[str]:
     return [dim for dim in part.sizes if dim not in fixed and dim not in twice]
 
 
-def case_of(einsum: Einsum, starts: tuple[State, ...], mesh: Mesh) -> str:
-    """Such as ``"case 3 over Y"``, ``"case 2 over X, case 4 over Y"``, or ``"case 1"``."""
-    parts = finest_parts(mesh.shape, [axis for dims, _ in starts for axes in dims for axis in axes])
-    placed = [[in_parts(axes, parts) for axes in dims] for dims, _ in starts]
-    found: dict[str, list[str]] = {}
-    for axis in parts:
-        case = _case(einsum, placed, axis)
-        if case != "case 1":
-            found.setdefault(case, []).append(axis)
-    if not found:
-        return "case 1"
-    return ", ".join(
-        f"{case} over {', '.join(joined_parts(axes, mesh.shape))}" for case, axes in sorted(found.items())
-    )
-
-
-def _case(einsum: Einsum, placed: Sequence[Sequence[Axes]], axis: str) -> str:
-    places = [
-        (dims, dim, axes)
-        for dims, own in zip(einsum.operands, placed, strict=True)
-        for dim, axes in zip(dims, own, strict=True)
-        if axis in axes
-    ]
-    if any(dims.count(dim) > 1 for dims, dim, _ in places):
-        return NO_CASE
-    summed = [dim in einsum.contracted for _, dim, _ in places]
-    if len(places) == 2 and places[0][1] == places[1][1]:
-        if places[0][2] != places[1][2]:
-            return NO_CASE
-        return "case 3" if summed[0] else "case 1"
-    if not any(summed):
-        return "case 4" if len(places) == 2 else "case 1"
-    alone = all(sum(dim in dims for dims in einsum.operands) == 1 for _, dim, _ in places)
-    return "case 3" if alone else "case 2"
-
-
 # A statement as planned: how its work is divided, and the moves around it.
 
 
@@ -259,25 +219,19 @@ class PlannedStatement:
 
     def start(self, array: ShardedArray) -> State:
         """The state of an operand before any step."""
-        pairs = zip(self.part.operands, self.starts, strict=True)
-        return next(state for operand, state in pairs if operand is array)
+        return next(state for operand, state in self._pairs if operand is array)
 
     def others(self, array: ShardedArray) -> list[tuple[ShardedArray, State]]:
         """The operands besides `array`, with their states before any step."""
-        pairs = zip(self.part.operands, self.starts, strict=True)
-        return [(operand, state) for operand, state in pairs if operand is not array]
+        return [(operand, state) for operand, state in self._pairs if operand is not array]
 
-
-Moves = Sequence[tuple[ShardedArray, Sequence[PathMove]]]
+    @property
+    def _pairs(self) -> Iterator[tuple[ShardedArray, State]]:
+        return zip(self.part.operands, self.starts, strict=True)
 
 
 def planned_statement(
-    mesh: Mesh,
-    part: Statement,
-    split: WorkSplit,
-    starts: Sequence[State],
-    before: Moves,
-    behind: Moves,
+    mesh: Mesh, part: Statement, split: WorkSplit, starts: Sequence[State], before: Moves, behind: Moves
 ) -> PlannedStatement:
     """A statement planned over parts of axes, of which adjacent ones are joined."""
 
@@ -288,11 +242,42 @@ def planned_statement(
     def steps(moves: Moves) -> list[tuple[ShardedArray, tuple[Step, ...]]]:
         return [(array, tuple(move_step(array, mesh, move) for move in own)) for array, own in moves]
 
-    work_split = WorkSplit(
-        {dim: joined_parts(axes, mesh.shape) for dim, axes in split.assignment.items()},
-        tuple(map(joined, split.operands)),
-        joined(split.result),
-        joined_parts(split.largest, mesh.shape),
-    )
-    own_starts = tuple(map(joined, starts))
-    return PlannedStatement(mesh, part, work_split, own_starts, steps(before), steps(behind))
+    assignment = {dim: joined_parts(axes, mesh.shape) for dim, axes in split.assignment.items()}
+    states = *map(joined, split.operands), joined(split.result)
+    work_split = WorkSplit(assignment, states[:-1], states[-1], joined_parts(split.largest, mesh.shape))
+    return PlannedStatement(mesh, part, work_split, tuple(map(joined, starts)), steps(before), steps(behind))
+
+
+def case_of(one: PlannedStatement) -> str:
+    """Such as ``"case 2 over X, case 4 over Y"`` or ``"case 1"``; of another function its name."""
+    if one.part.function != "multiply":
+        return one.part.function
+    shape = one.mesh.shape
+    parts = finest_parts(shape, [axis for dims, _ in one.starts for axes in dims for axis in axes])
+    placed = [[in_parts(axes, parts) for axes in dims] for dims, _ in one.starts]
+    found: dict[str, list[str]] = {}
+    for axis in parts:
+        found.setdefault(_case(one.part.einsum, placed, axis), []).append(axis)
+    found.pop("case 1", None)
+    cases = (f"{case} over {', '.join(joined_parts(axes, shape))}" for case, axes in sorted(found.items()))
+    return ", ".join(cases) or "case 1"
+
+
+def _case(einsum: Einsum, placed: Sequence[Sequence[Axes]], axis: str) -> str:
+    places = [
+        (dims, dim, axes)
+        for dims, own in zip(einsum.operands, placed, strict=True)
+        for dim, axes in zip(dims, own, strict=True)
+        if axis in axes
+    ]
+    if any(dims.count(dim) > 1 for dims, dim, _ in places):
+        return NO_CASE
+    summed = [dim in einsum.contracted for _, dim, _ in places]
+    if len(places) == 2 and places[0][1] == places[1][1]:
+        if places[0][2] != places[1][2]:
+            return NO_CASE
+        return "case 3" if summed[0] else "case 1"
+    if not any(summed):
+        return "case 4" if len(places) == 2 else "case 1"
+    alone = all(sum(dim in dims for dims in einsum.operands) == 1 for _, dim, _ in places)
+    return "case 3" if alone else "case 2"

@@ -217,8 +217,8 @@ class StateSpace:
     def _carried(
         self, node: Node, op: str, arriving: Axes | None, groups: Iterable[_Taken] | None = None
     ) -> Iterator[_Move]:
-        """The moves from a state, or to it, by an operation that carries axes from one place to another: of
-        every group of axes that it may find there, or of some `groups`."""
+        """The moves from a state, or to it, that carry axes from one place to another, of some or all
+        groups."""
         dims, pending = node.state
         is_forward = arriving is None
         source, target = _CARRIES[op] if is_forward else _CARRIES[op][::-1]
@@ -288,8 +288,8 @@ def subsets(axes: Iterable[str]) -> Iterator[Axes]:
 
 
 def _appended(dims: Dims, axes: Axes, targets: list[int]) -> Iterator[tuple[Dims, Axes, int]]:
-    """Every way to append all of the axes to dimensions among `targets`: the dimensions with them, the axes
-    in the order in which they come to stand, the first dimension."""
+    """Every way to append all of the axes to `targets`: the dimensions, the axes as they stand then, the
+    first dimension."""
     for places in product(targets, repeat=len(axes)):
         members: dict[int, list[str]] = {dim: [] for dim in sorted(set(places))}
         for axis, dim in zip(axes, places, strict=True):

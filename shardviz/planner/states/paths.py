@@ -1,18 +1,15 @@
-"""The moves of one array between its states: the cheapest ones (A*), and over many axes direct ones.
+"""The moves of one array between its states: the cheapest ones, and over many axes direct ones.
 
-Every search goes from a state that is asked for to where the array comes from, or goes, led by what a
-`Relaxation` says is left (Hart, Nilsson and Raphael, "A Formal Basis for the Heuristic Determination of
-Minimum Cost Paths", 1968). The bound never falls by more than a move costs, so a state that is taken from the
-heap has its least cost.
-
-A state's moves are listed in stages, and those of a stage only when nothing on the heap is cheaper than the
-least of them: A[X, Y] over three axes has 3 slices, and hundreds of all-to-alls and permutes.
+Every search (A*: Hart, Nilsson and Raphael 1968) goes from a state that is asked for to where the array comes
+from, or goes, led by what a `Relaxation` says is left. A state's moves are listed in stages, and those of a
+stage only when nothing on the heap is cheaper than the least of them: A[X, Y] over three axes has 3 slices,
+and hundreds of all-to-alls and permutes.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from itertools import count, takewhile
 from operator import itemgetter
@@ -37,7 +34,6 @@ from shardviz.sharding import array_bytes
 
 MOST_SOURCES = 12
 """The cheapest states of an intermediate that direct moves start from."""
-_LATER = range(1, len(STAGES))
 _EXCHANGE = 2
 """The stage of all-to-alls, which are followed by the axes that they move, each group when it is its turn."""
 _SOURCE, _END = -1, -2
@@ -184,7 +180,8 @@ class CheapestPaths:
                 if node in self.sources:
                     heapq.heappush(heap, (cost + self.sources[node], 0, next(numbers), node, _SOURCE))
             if stage in (0, _EXCHANGE):
-                later_stages = ((later, self.relaxation.least_by(node, later)) for later in _LATER)
+                stages = range(1, len(STAGES))
+                later_stages = ((later, self.relaxation.least_by(node, later)) for later in stages)
                 for later, least in self._groups(node) if stage else later_stages:
                     bound = max(total, cost + least)
                     if bound < limit:
@@ -206,8 +203,7 @@ class CheapestPaths:
         return None
 
     def _groups(self, node: Node) -> Iterator[tuple[int, Cost]]:
-        """The groups of axes that an all-to-all may move, each a stage of its own, and what a way by one of
-        them costs at least."""
+        """The groups of axes that an all-to-all may move, and what a way by each costs at least."""
         size, is_even = self._local_bytes(node.parts), not self.kind.uneven
         for stage, (_, axes, _) in enumerate(self._space.shortened(node), EXCHANGES):
             least = self.relaxation.least_after_exchange(node, axes)
@@ -218,15 +214,11 @@ class CheapestPaths:
     def _moves(self, node: Node, stage: int) -> list[tuple[Cost, StateMove]]:
         """The moves between a state and those that are nearer to the sources, with their costs."""
         moves = self._space.moves(node, stage, self._pending_before if self._is_forward else None)
-        if (allows := self._allows) is not None:
-            forward = self._is_forward
-            moves = tuple(
-                move for move in moves if (allows(move.other, node) if forward else allows(node, move.other))
-            )
-        fits, bytes_of, price = self._fits, self._local_bytes, self._prices.move
+        fits, bytes_of, price, allows = self._fits, self._local_bytes, self._prices.move, self._allows
         own, found = bytes_of(node.parts), []
         for move in moves:
-            if fits(move.other):
+            both = (move.other, node) if self._is_forward else (node, move.other)
+            if fits(move.other) and (allows is None or allows(*both)):
                 size = bytes_of(move.other.parts)
                 ends = (size, own) if self._is_forward else (own, size)
                 found.append((price(move.op, move.axes, *ends), move))
@@ -295,12 +287,10 @@ class DirectPaths(CheapestPaths):
                 break
             ends = (source.state, start.state) if self._is_forward else (start.state, source.state)
             moves = direct_moves(self._space, *ends)
-            total = cost + sum(
-                self._prices.move(
-                    move.op, move.axes, self.local_bytes(move.before), self.local_bytes(move.after)
-                )
-                for move in moves
-            )
+            total = cost
+            for move in moves:
+                sizes = map(self.local_bytes, (move.before, move.after))
+                total += self._prices.move(move.op, move.axes, *sizes)
             if total < best:
                 best, self._next[start], self._known[source] = total, (moves, source), cost
         self._known[start] = best
@@ -324,7 +314,6 @@ class DirectPaths(CheapestPaths):
 
 
 def direct_moves(space: StateSpace, start: State, goal: State) -> tuple[PathMove, ...]:
-    """The moves from one state to another."""
     moves: list[PathMove] = []
     state = start
     while state != goal:
@@ -343,14 +332,8 @@ def _next_move(space: StateSpace, state: State, goal: State) -> PathMove:
     extra = tuple(axis for axis in space.sizes if axis in pending and axis not in kept)
     used = {axis for axes in (*dims, pending) for axis in axes}
     for op in ("slice", "psum_scatter"):
-        after = tuple(
-            _appended(
-                old,
-                new,
-                [axis for axis in new if (axis in extra if op == "psum_scatter" else axis not in used)],
-            )
-            for old, new in zip(dims, wanted, strict=True)
-        )
+        free = extra if op == "psum_scatter" else [axis for axis in space.sizes if axis not in used]
+        after = tuple(_appended(old, new, free) for old, new in zip(dims, wanted, strict=True))
         if after != dims:
             first = next(dim for dim, axes in enumerate(after) if axes != dims[dim])
             added = tuple(axis for old, new in zip(dims, after, strict=True) for axis in new[len(old) :])
@@ -360,19 +343,19 @@ def _next_move(space: StateSpace, state: State, goal: State) -> PathMove:
     if dims != wanted and held.parts == needed.parts and not needed_axes.intersection(pending):
         changed = {axis for axis, _, _ in held.places ^ needed.places}
         return move("ppermute", tuple(axis for axis in space.sizes if axis in changed), None, wanted)
-    common = [_common(old, new) for old, new in zip(dims, wanted, strict=True)]
+    # The number of axes with which each dimension and its goal begin.
+    common = [
+        len([*takewhile(lambda both: both[0] == both[1], zip(old, new, strict=False))])
+        for old, new in zip(dims, wanted, strict=True)
+    ]
     in_the_way = None
     for source, axes in enumerate(dims):
         for cut in range(common[source], len(axes)):
             target = _target(axes[cut:], source, common, wanted)
             if target is not None and common[target] == len(dims[target]):
                 own = wanted[target][: common[target] + len(axes) - cut]
-                return move(
-                    "all_to_all",
-                    axes[cut:],
-                    source,
-                    with_axes(with_axes(dims, source, axes[:cut]), target, own),
-                )
+                after = with_axes(with_axes(dims, source, axes[:cut]), target, own)
+                return move("all_to_all", axes[cut:], source, after)
             in_the_way = target if in_the_way is None else in_the_way
     if extra:
         return move("psum", extra, None, dims, tuple(axis for axis in pending if axis not in extra))
@@ -385,7 +368,7 @@ def _next_move(space: StateSpace, state: State, goal: State) -> PathMove:
     return move("mask", tuple(axis for axis in kept if axis not in pending), None, dims, kept)
 
 
-def _appended(old: Axes, new: Axes, free: list[str]) -> Axes:
+def _appended(old: Axes, new: Axes, free: Collection[str]) -> Axes:
     """The axes of a dimension with those behind them that are wanted next, as far as they are free."""
     if new[: len(old)] != old:
         return old
@@ -396,13 +379,8 @@ def _appended(old: Axes, new: Axes, free: list[str]) -> Axes:
 
 
 def _target(moved: Axes, source: int, common: list[int], wanted: Dims) -> int | None:
-    """The dimension that is to have these axes next, behind those that it has in common with its goal."""
+    """The dimension that is to have these axes next."""
     for dim, axes in enumerate(wanted):
         if dim != source and {*axes[common[dim] : common[dim] + len(moved)]} == {*moved}:
             return dim
     return None
-
-
-def _common(old: Axes, new: Axes) -> int:
-    """The number of axes with which both begin."""
-    return len([*takewhile(lambda both: both[0] == both[1], zip(old, new, strict=False))])

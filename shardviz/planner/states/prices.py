@@ -1,13 +1,6 @@
-"""Costs of moves and of local work on a machine, as whole numbers that add up in any order.
-
-A cost is one number with several fields, of which the first that differs decides: with the objectives
-"given" and "time" nanoseconds, wire bytes, collectives, FLOPs, local steps and the wire bytes of first
-operands; with "bytes" wire bytes, collectives, FLOPs, nanoseconds, and the rest alike.
-
-Seconds are those of a plan's steps (`priced_plan`), of every step rounded up to nanoseconds, so that no
-operation costs more than two that do half of it each. Where a machine has no peak in a dtype, the choice of a
-plan goes by another dtype's.
-"""
+"""Costs of moves and of local work on a machine, as whole numbers that add up in any order: those of a plan's
+steps (`priced_plan`), rounded up to nanoseconds, so that no operation costs more than two that do half of it
+each."""
 
 from __future__ import annotations
 
@@ -26,9 +19,6 @@ Cost = int
 """A cost, as one number."""
 UNREACHABLE: Cost = 1 << 1024
 """More than anything costs."""
-NANOSECONDS = 10**9
-"""In a second."""
-FEMTOSECONDS = 10**15
 _WIDTHS = {"time": 96, "wire_bytes": 80, "collectives": 24, "flops": 96, "local_steps": 24, "first": 80}
 """Bits of each field, in the order in which they decide."""
 _BY_BYTES = ("wire_bytes", "collectives", "flops", "time", "local_steps", "first")
@@ -64,8 +54,8 @@ class Prices:
 
     @remembered
     def _orders(self, axes: Axes) -> tuple[Axes, ...]:
-        """The orders of axes that may take different times: several switches, or networks, are passed in the
-        order in which they are named."""
+        """The orders of axes that may take different times: several networks are passed in the order in which
+        they are named."""
         kinds = [] if self._lacks_links else [level.kind for level in self.placed.group_levels(axes)]
         is_staged = any(kinds.count(kind) > 1 for kind in ("chip", "switch", "network"))
         return tuple(permutations(axes)) if is_staged else (axes,)
@@ -122,8 +112,7 @@ class Prices:
 
     @remembered
     def _priced_dtype(self, dtype: str) -> str:
-        """The dtype whose peak stands for that of `dtype`: its own where it is known, else bf16's or the
-        first."""
+        """Its own dtype where its peak is known, else bf16 or the first."""
         known = dict(self._device.peak)
         others = [dtype, "bf16", *known] if dtype else []
         return next((each for each in others if each in known), dtype)
@@ -150,16 +139,14 @@ class Prices:
 
 def _nanoseconds(seconds: float) -> int:
     """Rounded up, but for what is too little to be more than an error of the sum."""
-    return -(-round(seconds * FEMTOSECONDS) * NANOSECONDS // FEMTOSECONDS)
+    return -(-round(seconds * 10**15) // 10**6)
 
 
 def compute_price(
     flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures
 ) -> tuple[float | None, float | None]:
-    """Seconds of the arithmetic and of the memory traffic of one device, each None where it is not known.
-
-    `dtype` is that of matrix products; without any ("") no time is counted for arithmetic.
-    """
+    """Seconds of the arithmetic and of the memory traffic of one device, each None where it is not known;
+    `dtype` is that of matrix products, "" without any, whose arithmetic takes no time."""
     if not flops or not dtype:
         return 0.0, device.pass_seconds(hbm_bytes)
     traffic = None if device.hbm_bandwidth is None else hbm_bytes / device.hbm_bandwidth

@@ -58,16 +58,14 @@ class Relaxation:
             _relaxed_moves(space, self._with_home, frozenset(may_pend), way) for way in (forward, not forward)
         )
         # By group of axes, of arrays of this size: relaxations from other sources have the same.
-        self._costs: dict[tuple[bool, str, int], _GroupCosts] = prices.bounds.setdefault(
-            (space, whole_bytes), {}
-        )
+        costs = prices.bounds.setdefault((space, whole_bytes), {})
+        self._costs: dict[tuple[bool, str, int], _GroupCosts] = costs
         self._found: dict[int, Cost] = {}
-        best: dict[int, Cost] = {}
+        self._best: dict[int, Cost] = {}
         for node, cost in sources.items():
             code = self._code(node)
-            best[code] = min(cost, best.get(code, cost))
-        self._best = best
-        self._heap = [(cost, code) for code, cost in best.items()]
+            self._best[code] = min(cost, self._best.get(code, cost))
+        self._heap = [(cost, code) for code, cost in self._best.items()]
         heapq.heapify(self._heap)
 
     @remembered
@@ -77,9 +75,8 @@ class Relaxation:
 
     def least_in_any_order(self, node: Node) -> Cost:
         """No way costs less between the sources and a state with the axes of each dimension in some order."""
-        return self.least_after_exchange(
-            node, [axis for axis, dim, _ in node.places if (axis, dim) in self._home_dims]
-        )
+        at_home = [axis for axis, dim, _ in node.places if (axis, dim) in self._home_dims]
+        return self.least_after_exchange(node, at_home)
 
     def least_by(self, node: Node, stage: int) -> Cost:
         """No way between the sources and a state costs less that has a move of a stage next to this."""

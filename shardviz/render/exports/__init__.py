@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.targets import Target
     from shardviz.hardware.machine import PlacedMesh
-    from shardviz.planner.pricing.sweep import Sweep
+    from shardviz.planner.pricing.costs import Sweep
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.timeline.program_timeline import ProgramTimeline
 

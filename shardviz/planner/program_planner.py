@@ -26,7 +26,7 @@ from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import PlannedStatement, WorkSplit, planned_statement
 from shardviz.planner.states.moves import PathMove, State, remembered
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths
-from shardviz.planner.states.prices import Cost
+from shardviz.planner.states.prices import UNREACHABLE, Cost
 from shardviz.sharding import ShardedArray
 
 WIDTH = 48
@@ -50,7 +50,6 @@ class ArrayCopies:
 
     @property
     def pending(self) -> frozenset[str]:
-        """The axes over which sums of some copy are pending."""
         return frozenset(axis for _, pending in self.states for axis in pending)
 
 
@@ -85,15 +84,7 @@ class StatementChoices:
         self.ways = ways
         self._nearest: dict[tuple[ArrayCopies, State], tuple[Cost, State]] = {}
         self._imitations: dict[tuple[ArrayCopies, ArrayCopies], Cost] = {}
-        self._forms: dict[object, StatementForm] = {}
-
-    def form(self, part: Statement, through: tuple[State | None, ...], wanted: State | None) -> StatementForm:
-        """The form of a statement, the same for all that are alike."""
-        kinds = tuple(map(self.ways.kind, part.arrays))
-        names = [operand.name for operand in part.operands]
-        same = tuple(map(names.index, names))
-        key = (part.einsum, part.function, part.merged, part.whole, part.number, kinds, same, through, wanted)
-        return self._forms.setdefault(key, StatementForm(part, kinds, same, through, wanted))
+        self.forms: dict[object, StatementForm] = {}
 
     @remembered
     def least(self, form: StatementForm, copies: tuple[ArrayCopies | None, ...]) -> Cost:
@@ -160,7 +151,6 @@ class StatementChoices:
 
     @remembered
     def copies(self, kind: ArrayKind, *states: State) -> ArrayCopies:
-        """The copies of an array in these states."""
         return ArrayCopies(kind, states)
 
     def with_copies(self, copies: ArrayCopies, made: Iterable[State]) -> ArrayCopies:
@@ -170,16 +160,15 @@ class StatementChoices:
         return self.copies(copies.kind, first, *sorted(new.union(others))) if new else copies
 
     def nearest(
-        self, copies: ArrayCopies, goal: State, limit: Cost | None = None
+        self, copies: ArrayCopies, goal: State, limit: Cost = UNREACHABLE
     ) -> tuple[Cost, State] | None:
-        """The least cost of making a copy, and of which; None where no moves lead to it, or none for less
-        than `limit`."""
+        """The least cost of making a copy, and of which; None where it is not less than `limit`."""
         key = (copies, goal)
         found = self._nearest.get(key)
         if found is None:
             for copy in copies.states:
                 cost = 0 if copy == goal else self._from(copies.kind, copy).cost(goal, limit)
-                if cost is not None and (limit is None or cost < limit):
+                if cost is not None and cost < limit:
                     found, limit = (cost, copy), cost
             if found is not None:
                 self._nearest[key] = found
@@ -205,16 +194,15 @@ class StatementChoices:
         assert path is not None
         return total, path
 
-    def imitation(self, copies: ArrayCopies, others: ArrayCopies, limit: Cost | None = None) -> Cost | None:
-        """The cost of making all of `others`, each on its own; None where no moves lead to one, or none for
-        less than `limit`."""
+    def imitation(self, copies: ArrayCopies, others: ArrayCopies, limit: Cost = UNREACHABLE) -> Cost | None:
+        """The cost of making all of `others`, each on its own; None where one is not less than `limit`."""
         key = (copies, others)
         total = self._imitations.get(key)
         if total is None:
             total = 0
             for state in others.states:
                 if state not in copies.states:
-                    found = self.nearest(copies, state, None if limit is None else limit - total)
+                    found = self.nearest(copies, state, limit - total)
                     if found is None:
                         return None
                     total += found[0]
@@ -231,16 +219,10 @@ class StatementChoices:
                 slack -= cost
         return True
 
-    def free_end(self, copies: ArrayCopies, goals: tuple[State, ...]) -> tuple[Cost, Path]:
-        """The least cost of leaving an array in one of some states, and the moves."""
-        ends = self.ways.onward(copies.kind, goals)
-        found: tuple[Cost, State] | None = None
-        for copy in copies.states:
-            cost = ends.cost(copy, None if found is None else found[0])
-            if cost is not None:
-                found = cost, copy
-        assert found is not None  # a copy on every device is one of the goals
-        return found[0], (found[1], ends.path(found[1])[1])
+    def kept(self, copies: ArrayCopies, is_argument: bool) -> ArrayCopies:
+        """The copy that is kept behind the forward pass: the given one, or that of the least bytes."""
+        size = self._from(copies.kind, copies.states[0]).local_bytes
+        return self.copies(copies.kind, copies.states[0] if is_argument else min(copies.states, key=size))
 
 
 class StatementUse(NamedTuple):
@@ -285,36 +267,22 @@ class ArrayUses:
         }
 
     def _form(self, part: Statement) -> StatementForm:
-        pool = self.choices.ways.pool
-        through: list[State | None] = []
+        """The form of a statement, the same object for all that are alike."""
+        ways, through = self.choices.ways, list[State | None]()
         for operand in part.operands:
-            state = None if operand.spec is None else pool.state(operand.spec)
+            state = None if operand.spec is None else ways.pool.state(operand.spec)
             given = self.starts.get(operand.name)
             through.append(None if given is not None and given.states == (state,) else state)
         spec = self.problem.wanted_spec if part is self.problem.parts[-1] else part.result.spec
-        return self.choices.form(part, tuple(through), None if spec is None else pool.state(spec))
-
-    def next_uses(
-        self, number: int, live: list[str]
-    ) -> Iterator[tuple[StatementForm, list[int | None], tuple[ArrayCopies | None, ...]]]:
-        """The statements that next need the arrays that are live behind a statement: their numbers among
-        these, by operand, and the copies of arguments that are used first."""
-        waiting = set(live)
-        for _, form, names, first in self.statements[number + 1 :]:
-            if not waiting.isdisjoint(names):
-                yield form, [live.index(name) if name in waiting else None for name in names], first
-                waiting.difference_update(names)
+        wanted = None if spec is None else ways.pool.state(spec)
+        names = [operand.name for operand in part.operands]
+        own = tuple(map(ways.kind, part.arrays)), tuple(map(names.index, names)), tuple(through), wanted
+        key = (part.einsum, part.function, part.merged, part.whole, part.number, own)
+        return self.choices.forms.setdefault(key, StatementForm(part, *own))
 
     def leaves_forward(self, number: int) -> bool:
         phases = [part.phase for part in self.problem.parts[number : number + 2]]
         return self.problem.layers > 1 and phases[0] == "forward" and phases[-1] != "forward"
-
-    def kept_for_later(self, name: str, copies: ArrayCopies) -> ArrayCopies:
-        """The copy that takes the least bytes, of arguments the array as it is given."""
-        if name in self.starts:
-            return self.choices.copies(copies.kind, copies.states[0])
-        moves = self.choices.ways.to(copies.kind, {copies.states[0]: 0})
-        return self.choices.copies(copies.kind, min(copies.states, key=moves.local_bytes))
 
 
 class _Partial(NamedTuple):
@@ -357,7 +325,7 @@ def planned_program(choices: StatementChoices, problem: Problem) -> tuple[Cost, 
 
 def _extended(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_Partial]:
     """The partial plans with one statement more."""
-    part, form, names, _ = uses.statements[number]
+    choices, (part, form, names, _) = uses.choices, uses.statements[number]
     live = partials[0].live
     arrays = (*names, part.result.name)
     kept = tuple(uses.last.get(name, -1) > number for name in arrays)
@@ -367,11 +335,11 @@ def _extended(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_P
     for partial in partials:
         held = dict(zip(live, partial.copies, strict=True))
         copies = tuple(held.get(name) or uses.starts[name] for name in names)
-        for choice in uses.choices.choices(form, copies, kept):
+        for choice in choices.choices(form, copies, kept):
             both = choice.copies + partial.copies
             own = tuple([both[index] for index in places])
             if uses.leaves_forward(number):
-                own = tuple(map(uses.kept_for_later, after, own))
+                own = tuple(map(choices.kept, own, [name in uses.starts for name in after]))
             cost = partial.cost + choice.cost
             known = found.get(own)
             if known is None or cost < known.cost:
@@ -380,11 +348,16 @@ def _extended(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_P
 
 
 def _followed(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_Partial]:
-    """The partial plans to follow, the most promising first: by their cost with what their next uses cost at
-    least."""
+    """The partial plans to follow, the most promising first, by what their next uses cost at least."""
     choices = uses.choices
     costs = [partial.cost for partial in partials]
-    for form, places, first in uses.next_uses(number, partials[0].live) if partials else ():
+    live = partials[0].live if partials else []
+    waiting = set(live)
+    for _, form, names, first in uses.statements[number + 1 :]:
+        if waiting.isdisjoint(names):
+            continue
+        places = [live.index(name) if name in waiting else None for name in names]
+        waiting.difference_update(names)
         key_of = itemgetter(*(index for index in places if index is not None))
         least: dict[object, Cost] = {}
         for index, partial in enumerate(partials):
@@ -409,26 +382,31 @@ def _followed(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_P
 
 def _ends(uses: ArrayUses, partial: _Partial) -> tuple[Cost, dict[str, Path]]:
     """The cost of leaving the returned arrays as they may be left, and the moves to there."""
-    ends = {
-        name: uses.choices.free_end(copies, uses.open[name])
-        for name, copies in zip(partial.live, partial.copies, strict=True)
-        if name in uses.open
-    }
-    return sum(cost for cost, _ in ends.values()), {name: path for name, (_, path) in ends.items()}
+    total: Cost = 0
+    paths: dict[str, Path] = {}
+    for name, copies in zip(partial.live, partial.copies, strict=True):
+        if name in uses.open:
+            ends = uses.choices.ways.onward(copies.kind, uses.open[name])
+            least = UNREACHABLE  # a copy on every device is one of the goals
+            for copy in copies.states:
+                if (cost := ends.cost(copy, least)) is not None:
+                    least, start = cost, copy
+            total, paths[name] = total + least, (start, ends.path(start)[1])
+    return total, paths
 
 
 def _scheduled(
     problem: Problem, choices: Sequence[StatementChoice], returns: Mapping[str, Path]
 ) -> Iterator[PlannedStatement]:
-    """The statements in order, with the moves around them. Pending sums are added right behind the statement
-    that leaves them, and what else brings a result to where it is returned, behind the last."""
+    """The statements in order, with the moves around them: sums are added right behind their statement, and
+    what else brings a result to where it is returned stands behind the last."""
     makers = {part.result.name: number for number, part in enumerate(problem.parts)}
     before: list[list[tuple[ShardedArray, tuple[PathMove, ...]]]] = [[] for _ in choices]
     behind: list[list[tuple[ShardedArray, tuple[PathMove, ...]]]] = [[] for _ in choices]
 
     def behind_maker(array: ShardedArray, path: Path) -> tuple[PathMove, ...]:
-        """Have the sums that a path adds first added behind the statement that makes the array: the moves
-        left."""
+        """The moves that are left when the sums at their begin are added behind the statement that makes the
+        array."""
         start, moves = path
         number = makers.get(array.name)
         if number is None or start != choices[number].split.result:

@@ -1,20 +1,15 @@
-"""A statement as a JAX expression: the same that the child compiles and that exported programs run."""
+"""The JAX code of a statement: the same that the child compiles and that exported programs run."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from string import ascii_letters
-from typing import TYPE_CHECKING
 
-from shardviz.errors import QuestionError
 from shardviz.notation.einsum import Einsum
-from shardviz.planner.problem.functions import FUNCTIONS
+from shardviz.planner.problem import Statement
 from shardviz.sharding.array import jax_name
-
-if TYPE_CHECKING:
-    from shardviz.planner.problem import Statement
 
 
 def dtype_code(dtype: str) -> str:
@@ -22,29 +17,12 @@ def dtype_code(dtype: str) -> str:
     return f"jnp.{jax_name(dtype)}"
 
 
-def subscripts(einsum: Einsum) -> str:
-    """The einsum as `jnp.einsum` takes it: a dimension with a longer name gets a letter that is free."""
-    return _Letters(einsum.dims)(einsum.operands, einsum.result)
-
-
-class _Letters:
-    """A letter for each dimension: its own name where that is one."""
-
-    def __init__(self, dims: Sequence[str]) -> None:
-        free = (letter for letter in ascii_letters if letter not in dims)
-        self._letters = {dim: dim if len(dim) == 1 and dim in ascii_letters else next(free) for dim in dims}
-
-    def __call__(self, operands: Sequence[Sequence[str]], result: Sequence[str]) -> str:
-        taken = ",".join("".join(map(self._letters.__getitem__, dims)) for dims in operands)
-        return f"{taken}->{''.join(map(self._letters.__getitem__, result))}"
-
-
 @dataclass(frozen=True)
 class LocalDims:
-    """The dimensions of a statement as one device works on them.
+    """The dimensions of a statement as one device works on them, empty for a program of whole arrays.
 
     `sizes` are the elements that it has along those which are split, and `starts` an expression of the first
-    of them. Empty for a program of whole arrays.
+    of them.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -54,69 +32,48 @@ class LocalDims:
 WHOLE = LocalDims()
 
 
-def statement_code(
-    statement: Statement, operands: Sequence[str], out_sharding: str = "", local: LocalDims = WHOLE
-) -> str:
-    """The expression of a statement's result from the expressions of its operands.
-
-    `out_sharding` is an expression of what an einsum is told of its result. Raises `QuestionError` for a
-    function of which there is no code.
-    """
-    return _Writer(statement, tuple(operands), local).code(out_sharding)
-
-
 @dataclass(frozen=True)
-class _Writer:
+class JaxCode:
+    """The expression of a statement's result from those of its operands, a method for each kind of function.
+    `out_sharding` is an expression of what an einsum is told of its result."""
+
     statement: Statement
     operands: tuple[str, ...]
-    local: LocalDims
+    out_sharding: str = ""
+    local: LocalDims = WHOLE
 
-    def code(self, out_sharding: str) -> str:
-        part = self.statement
-        writer = _WRITERS.get(part.function)
-        if part.function == "multiply":
-            code = self._einsum(out_sharding)
-        elif writer is not None:
-            code = writer(self)
-        elif FUNCTIONS[part.function].code:
-            code = self._pointwise()
-        else:
-            raise QuestionError(f"{part.function} has no JAX code", "leave out the statement that takes it")
-        if part.result.dtype == part.operands[0].dtype or part.function in _TYPED:
-            return code
-        return f"({code}).astype({dtype_code(part.result.dtype)})"
+    @property
+    def einsum(self) -> Einsum:
+        return self.statement.einsum
 
     @property
     def sizes(self) -> dict[str, int]:
         """Elements along each dimension, as the device has them."""
-        arrays = (*self.statement.operands, self.statement.result)
-        shapes = zip((*self.statement.einsum.operands, self.statement.einsum.result), arrays, strict=True)
-        found = {dim: size for dims, array in shapes for dim, size in zip(dims, array.shape, strict=True)}
+        named = zip((*self.einsum.operands, self.einsum.result), self.statement.arrays, strict=True)
+        found = {dim: size for dims, array in named for dim, size in zip(dims, array.shape, strict=True)}
         return found | dict(self.local.sizes)
 
-    def _einsum(self, out_sharding: str) -> str:
-        einsum = self.statement.einsum
-        known = {dim for dims in einsum.operands for dim in dims}
-        made = tuple(dim for dim in einsum.result if dim in known)
-        letters = _Letters(tuple(dict.fromkeys((*einsum.dims, *einsum.result))))
-        told = f", out_sharding={out_sharding}" if out_sharding and made == einsum.result else ""
-        product = f'jnp.einsum("{letters(einsum.operands, made)}", {", ".join(self.operands)}{told})'
-        return self._ordered(product, made)
+    def product(self) -> str:
+        known = {dim for dims in self.einsum.operands for dim in dims}
+        made = tuple(dim for dim in self.einsum.result if dim in known)
+        every = tuple(dict.fromkeys((*self.einsum.dims, *self.einsum.result)))
+        told = ""
+        if self.out_sharding and made == self.einsum.result:
+            told = f", out_sharding={self.out_sharding}"
+        letters = _subscripts(every, self.einsum.operands, made)
+        return self._ordered(f'jnp.einsum("{letters}", {", ".join(self.operands)}{told})', made)
 
-    def _pointwise(self) -> str:
-        """The function at every point, added up or averaged over the dimensions that the result lacks."""
-        part, function = self.statement, FUNCTIONS[self.statement.function]
+    def pointwise(self, code: str, averages: bool) -> str:
+        """A function at every point, added up or averaged over the dimensions that the result lacks."""
+        part = self.statement
         every = max(part.einsum.operands, key=len)
-        aligned = (
-            _aligned(name, dims, every)
-            for name, dims in zip(self.operands, part.einsum.operands, strict=True)
-        )
-        code = function.code.format(*aligned, number=part.number)
+        aligned = map(_aligned, self.operands, part.einsum.operands, (every,) * len(self.operands))
+        code = code.format(*aligned, number=part.number)
         kept = tuple(dim for dim in every if dim in part.einsum.result)
         lost = tuple(dim for dim in every if dim not in part.einsum.result)
         if lost:
             axes = _axes(every, lost)
-            if not function.averages:
+            if not averages:
                 code = f"jnp.sum({code}, axis={axes})"
             elif not self.local.starts.keys() & {*lost}:
                 code = f"jnp.mean({code}, axis={axes})"
@@ -127,7 +84,7 @@ class _Writer:
 
     def _ordered(self, code: str, dims: tuple[str, ...]) -> str:
         """An expression whose value has some dimensions, with those of the result in their order."""
-        wanted = self.statement.einsum.result
+        wanted = self.einsum.result
         if dims == wanted:
             return code
         if {*dims} == {*wanted}:
@@ -137,20 +94,20 @@ class _Writer:
 
     def largest(self) -> str:
         """The largest elements along some dimensions."""
-        (dims,), (array,) = self.statement.einsum.operands, self.operands
-        lost = tuple(dim for dim in dims if dim not in self.statement.einsum.result)
+        (dims,), (array,) = self.einsum.operands, self.operands
+        lost = tuple(dim for dim in dims if dim not in self.einsum.result)
         kept = tuple(dim for dim in dims if dim not in lost)
         return self._ordered(f"jnp.max({array}, axis={_axes(dims, lost)})", kept)
 
     def reshape(self) -> str:
         """The operand with the result's dimensions, some merged from or split into others."""
         (array,), sizes = self.operands, self.sizes
-        return f"jnp.reshape({array}, {tuple(sizes[dim] for dim in self.statement.einsum.result)})"
+        return f"jnp.reshape({array}, {tuple(sizes[dim] for dim in self.einsum.result)})"
 
     def take(self) -> str:
         """The rows of a table at some places; of a part of the table zeros for all other rows."""
-        (table, places), (rows, _) = self.operands, self.statement.einsum.operands
-        made = (*self.statement.einsum.operands[1], *rows[1:])
+        (table, places), (rows, _) = self.operands, self.einsum.operands
+        made = (*self.einsum.operands[1], *rows[1:])
         start = self.local.starts.get(rows[0])
         if start is None:
             return self._ordered(f"jnp.take({table}, {places}, axis=0)", made)
@@ -161,7 +118,7 @@ class _Writer:
 
     def pick(self) -> str:
         """Of each row the element at a place; zero where the device has not got it."""
-        dims, axis = self._picked_from(self.statement.einsum.operands[0])
+        dims, axis = self._picked_from(self.einsum.operands[0])
         array, kept = self.operands[0], tuple(dim for dim in dims if dim != dims[axis])
         return self._ordered(
             f"jnp.sum(jnp.where({self._is_picked(dims, axis)}, {array}, 0), axis={axis})", kept
@@ -169,13 +126,13 @@ class _Writer:
 
     def pick_gradient(self) -> str:
         """The gradients, each at its place in a row of zeros."""
-        dims, axis = self._picked_from(self.statement.einsum.result)
-        given = _aligned(self.operands[0], self.statement.einsum.operands[0], dims)
+        dims, axis = self._picked_from(self.einsum.result)
+        given = _aligned(self.operands[0], self.einsum.operands[0], dims)
         return f"jnp.where({self._is_picked(dims, axis)}, {given}, 0)"
 
     def _picked_from(self, dims: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
         """The dimensions of rows, and the place of that along which there are places."""
-        (axis,) = (n for n, dim in enumerate(dims) if dim not in self.statement.einsum.operands[1])
+        (axis,) = (n for n, dim in enumerate(dims) if dim not in self.einsum.operands[1])
         return dims, axis
 
     def _is_picked(self, dims: tuple[str, ...], axis: int) -> str:
@@ -183,29 +140,30 @@ class _Writer:
         numbers = f"jnp.arange({self.sizes[dims[axis]]})"
         if start := self.local.starts.get(dims[axis]):
             numbers = f"({start} + {numbers})"
-        places = _aligned(self.operands[1], self.statement.einsum.operands[1], dims)
+        places = _aligned(self.operands[1], self.einsum.operands[1], dims)
         return f"{places} == {_aligned(numbers, (dims[axis],), dims)}"
 
     def attention(self) -> str:
         """The values, averaged by the softmax of how the queries fit the keys."""
-        (query, keys, values), sizes = self.statement.einsum.operands, self.sizes
+        (query, keys, values), sizes = self.einsum.operands, self.sizes
         along, size = self.statement.whole
         rows = query[keys.index(along)]
         scores = (*(dim for dim in query if dim not in (rows, size)), rows, along)
-        letters = _Letters(tuple(dict.fromkeys((*query, *keys, *values))))
+        every = tuple(dict.fromkeys((*query, *keys, *values)))
         first, second, third = self.operands
-        fit = f'jnp.einsum("{letters((query, keys), scores)}", {first}, {second}) / {sizes[size]} ** 0.5'
+        fit = _subscripts(every, (query, keys), scores)
+        fit = f'jnp.einsum("{fit}", {first}, {second}) / {sizes[size]} ** 0.5'
         if self.statement.function == "causal_attention":
             seen = f"jnp.tri({sizes[rows]}, {sizes[along]}, dtype=bool)"
             if start := self.local.starts.get(rows):
                 seen = f"{start} + jnp.arange({sizes[rows]})[:, None] >= jnp.arange({sizes[along]})"
             fit = f"jnp.where({seen}, {fit}, -jnp.inf)"
-        product = letters((scores, values), self.statement.einsum.result)
+        product = _subscripts(every, (scores, values), self.einsum.result)
         return f'jnp.einsum("{product}", jax.nn.softmax({fit}, axis=-1), {third})'
 
     def top_k(self) -> str:
         """The largest elements along a dimension, and zero for all others."""
-        (dims,), (array,) = self.statement.einsum.operands, self.operands
+        (dims,), (array,) = self.einsum.operands, self.operands
         axis, count = dims.index(self.statement.whole[0]), int(self.statement.number or 1)
         # Of equal elements `jax.lax.top_k` keeps the first; it works along the last dimension.
         last = f"jnp.moveaxis({array}, {axis}, -1)" if axis != len(dims) - 1 else array
@@ -217,8 +175,8 @@ class _Writer:
 
     def slots(self) -> str:
         """1 where a token has a place, in the order of those that are positive along a dimension."""
-        (dims,), (array,) = self.statement.einsum.operands, self.operands
-        made = next(dim for dim in self.statement.einsum.result if dim not in dims)
+        (dims,), (array,) = self.einsum.operands, self.operands
+        made = next(dim for dim in self.einsum.result if dim not in dims)
         chosen = f"({array} > 0)"
         axis = dims.index(self.statement.whole[0])
         place = f"jnp.where({chosen}, jnp.cumsum({chosen}, axis={axis}) - 1, -1)"
@@ -229,8 +187,8 @@ class _Writer:
 
     def take_gradient(self) -> str:
         """The gradients of rows, added up at their places in a table of zeros; what is outside is dropped."""
-        (gradient, places), (dims, kept) = self.operands, self.statement.einsum.operands
-        rows, *rest = self.statement.einsum.result
+        (gradient, places), (dims, kept) = self.operands, self.einsum.operands
+        rows, *rest = self.einsum.result
         size = self.sizes[rows]
         if start := self.local.starts.get(rows):
             places = f"jnp.where({places} < {start}, {size}, {places} - {start})"
@@ -241,41 +199,22 @@ class _Writer:
         """The gradient of queries, keys or values, from that of what they give and all three."""
         function, _, operand = self.statement.function.removesuffix("_gradient").rpartition("_")
         index = ("query", "key", "value").index(operand)
-        (given, *dims), (made, *arrays) = self.statement.einsum.operands, self.statement.operands
-        forward = replace(
-            self.statement,
-            einsum=Einsum(tuple(dims), given),
-            operands=tuple(arrays),
-            result=made,
-            function=function,
-        )
+        (given, *dims), (made, *arrays) = self.einsum.operands, self.statement.operands
+        einsum = Einsum(tuple(dims), given)
+        forward = Statement(einsum, tuple(arrays), made, function, whole=self.statement.whole)
         gradient, *operands = self.operands
         own = operands[index]
         operands[index] = "own"
-        code = statement_code(forward, operands, local=self.local)
+        code = JaxCode(forward, tuple(operands), local=self.local).attention()
         return self._ordered(f"jax.vjp(lambda own: {code}, {own})[1]({gradient})[0]", dims[index])
 
 
-_WRITERS: dict[str, Callable[[_Writer], str]] = {
-    "max": _Writer.largest,
-    "pick": _Writer.pick,
-    "reshape": _Writer.reshape,
-    "take": _Writer.take,
-    "attention": _Writer.attention,
-    "causal_attention": _Writer.attention,
-    "top_k": _Writer.top_k,
-    "slots": _Writer.slots,
-    "pick_gradient": _Writer.pick_gradient,
-    "take_gradient": _Writer.take_gradient,
-    **{
-        f"{function}_{operand}_gradient": _Writer.attention_gradient
-        for function in ("attention", "causal_attention")
-        for operand in ("query", "key", "value")
-    },
-}
-"""The functions that are not the same at every point."""
-_TYPED = frozenset({"slots"})
-"""Functions whose code says the dtype of the result."""
+def _subscripts(every: Sequence[str], operands: Sequence[Sequence[str]], result: Sequence[str]) -> str:
+    """An einsum as `jnp.einsum` takes it: of all dimensions those with a longer name get a free letter."""
+    free = (letter for letter in ascii_letters if letter not in every)
+    letters = {dim: dim if len(dim) == 1 and dim in ascii_letters else next(free) for dim in every}
+    taken = ",".join("".join(map(letters.__getitem__, dims)) for dims in operands)
+    return f"{taken}->{''.join(map(letters.__getitem__, result))}"
 
 
 def _aligned(name: str, dims: Sequence[str], every: Sequence[str]) -> str:
