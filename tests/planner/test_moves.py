@@ -13,7 +13,6 @@ from shardviz.planner.states.moves import (
     state_of,
     state_space,
     wire_bytes_of,
-    with_axes,
 )
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
@@ -143,4 +142,3 @@ def test_specs_and_states():
     assert state_of(PartitionSpec((("X", "Z"), ()), ("Y",)), mesh) == ((("X",), ()), ("Y",))
     parts = ((("Y:(1)2", "Y:(2)2"), ()), ())
     assert spec_of(parts, mesh) == PartitionSpec((("Y",), ()))
-    assert with_axes((("X",), ()), 1, ("Y",)) == (("X",), ("Y",))

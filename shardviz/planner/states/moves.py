@@ -54,11 +54,6 @@ def spec_of(state: State, mesh: Mesh | None = None) -> PartitionSpec:
     return PartitionSpec(dims, unreduced)
 
 
-def with_axes(dims: Dims, dim: int, axes: Axes) -> Dims:
-    """The axes of every dimension, with others for one of them."""
-    return (*dims[:dim], axes, *dims[dim + 1 :])
-
-
 class PathMove(NamedTuple):
     """One operation on one array: see `Step` for `op`, `axes` and `dim`."""
 

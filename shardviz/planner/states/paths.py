@@ -26,7 +26,6 @@ from shardviz.planner.states.moves import (
     StateMove,
     StateSpace,
     remembered,
-    with_axes,
 )
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
 from shardviz.planner.states.relaxation import Relaxation
@@ -354,8 +353,9 @@ def _next_move(space: StateSpace, state: State, goal: State) -> PathMove:
             target = _target(axes[cut:], source, common, wanted)
             if target is not None and common[target] == len(dims[target]):
                 own = wanted[target][: common[target] + len(axes) - cut]
-                after = with_axes(with_axes(dims, source, axes[:cut]), target, own)
-                return move("all_to_all", axes[cut:], source, after)
+                moved = [*dims]
+                moved[source], moved[target] = axes[:cut], own
+                return move("all_to_all", axes[cut:], source, tuple(moved))
             in_the_way = target if in_the_way is None else in_the_way
     if extra:
         return move("psum", extra, None, dims, tuple(axis for axis in pending if axis not in extra))
