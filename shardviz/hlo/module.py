@@ -304,8 +304,8 @@ class Reader:
                 fields: dict[str, object] = {"name": line.name, "overlapped": beside}
                 if has_origins:
                     fields["origin"] = origins.of([*map(ProgramValue, self.lines.taken(line))])
-                if has_origins and not shared.source:
-                    # What all operations have for which it is.
+                if has_origins and "/" not in shared.op_name and ":" not in shared.source:
+                    # What all operations have for which it is: in XLA of jax 0.12 it has an argument's name.
                     places = [self._metadata(served) for served in nameless.served(shared.op, line)]
                     words = ({place.get(key, "") for place in places} for key in ("source", "op_name"))
                     source, op_name = (word.pop() if len(word) == 1 else "" for word in words)
