@@ -57,6 +57,15 @@ def test_no_line_is_told_but_the_one_that_xla_names(text):
     assert not any(each.source for each in read_hlo(nameless, infer=True).collectives)
 
 
+def test_the_name_of_an_argument_tells_no_line(text):
+    """XLA of jax 0.12 gives a gather the name of the argument that it moves."""
+    nameless, named = (_COLLECTIVE.sub(rf"\1{own}", text) for own in ("", ", metadata={op_name=\"w['up']\"}"))
+    wanted, found = (read_hlo(each, infer=True, origins=True).collectives for each in (nameless, named))
+    assert [each.source for each in found if ":" in each.source] == [
+        each.source for each in wanted if each.source
+    ]
+
+
 GATHERED_SUM = """HloModule m, num_partitions=2
 
 FileNames
