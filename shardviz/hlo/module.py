@@ -305,8 +305,13 @@ class Reader:
                 if has_origins:
                     fields["origin"] = origins.of([*map(ProgramValue, self.lines.taken(line))])
                 if has_origins and "/" not in shared.op_name and ":" not in shared.source:
-                    # What all operations have for which it is: in XLA of jax 0.12 it has an argument's name.
-                    places = [self._metadata(served) for served in nameless.served(shared.op, line)]
+                    # What all operations have for which it is; of one with an argument's name, as XLA of jax
+                    # 0.12 gives it, the first, those of the forward pass before others.
+                    served = sorted(nameless.served(shared.op, line), key=lambda each: each.start)
+                    places = [self._metadata(each) for each in served]
+                    if shared.op_name:
+                        places.sort(key=lambda place: "transpose(" in place.get("op_name", ""))
+                        del places[1:]
                     words = ({place.get(key, "") for place in places} for key in ("source", "op_name"))
                     source, op_name = (word.pop() if len(word) == 1 else "" for word in words)
                     fields |= {"source": source, "op_name": op_name} if ":" in source else {}

@@ -61,9 +61,8 @@ def test_the_name_of_an_argument_tells_no_line(text):
     """XLA of jax 0.12 gives a gather the name of the argument that it moves."""
     nameless, named = (_COLLECTIVE.sub(rf"\1{own}", text) for own in ("", ", metadata={op_name=\"w['up']\"}"))
     wanted, found = (read_hlo(each, infer=True, origins=True).collectives for each in (nameless, named))
-    assert [each.source for each in found if ":" in each.source] == [
-        each.source for each in wanted if each.source
-    ]
+    assert all(one.source in ("", each.source) for each, one in zip(found, wanted, strict=True))
+    assert len([each for each in found if "/" in each.op_name]) > len(found) / 2
 
 
 GATHERED_SUM = """HloModule m, num_partitions=2

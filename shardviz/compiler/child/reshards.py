@@ -239,7 +239,7 @@ class Reshards:
                 case "stablehlo.constant" if not ir.DenseElementsAttr(operation.attributes["value"]).is_splat:
                     kind = "constant"
                 case "stablehlo.dynamic_slice" | "func.call":
-                    argument = self._argument_in_loop(self._cut(value, "stablehlo.dynamic_slice"))
+                    argument = self._sliced_argument(value)
                     kind = "slice" if argument else kind
                 case "stablehlo.dot_general":
                     kind = "matmul"
@@ -286,9 +286,9 @@ class Reshards:
         is_given = inner is not None and isinstance(inner.owner, ir.Block)
         return operation.operands[ir.BlockArgument(inner).arg_number] if is_given else None
 
-    def _argument_in_loop(self, value: Any) -> str:
-        """The path of the argument that a loop hands on to where this value is; "" for any other value."""
-        in_loop = False
+    def _sliced_argument(self, value: Any) -> str:
+        """The path of the argument, handed on by a loop, of which this value is a slice; "" for any other."""
+        in_loop, value = False, self._cut(value, "stablehlo.dynamic_slice")
         while value is not None:
             is_argument = isinstance(value.owner, ir.Block)
             owner = value.owner.owner.operation if is_argument else value.owner
@@ -354,7 +354,7 @@ class Reshards:
             producer_name or own,
             self._name(function, change.user) if is_used else "",
             own,
-            _argument(change, number, arguments) if is_handed_on else "",
+            _argument(change, number, arguments) if is_handed_on else self._sliced_argument(value),
             math.prod(self._calls[each] for each in self._around(function)),
             () if made is None else made[0],
             (
