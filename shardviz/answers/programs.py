@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from shardviz.errors import QuestionError
 from shardviz.hlo import HloModule, read
 from shardviz.hlo.arguments import pieces_of
-from shardviz.hlo.dump_files import distinct_names
+from shardviz.hlo.dumps import distinct_names
 from shardviz.hlo.mlir.shardy import is_mlir
 from shardviz.hlo.module import is_hlo
 from shardviz.models.model import ModelParameter

@@ -24,7 +24,7 @@ with LazyImports():
     from shardviz.compiler import user_file
     from shardviz.documents import fields, summaries
     from shardviz.hardware import machine_file
-    from shardviz.hlo import dump_files, text_file
+    from shardviz.hlo import dumps, text_file
     from shardviz.render.programs import changes_view
     from shardviz.reports import changes as report_changes
     from shardviz.reports import program_report
@@ -148,7 +148,7 @@ def _of_files(
     if name not in (STDIN, "") and is_folder(Path(name)):
         modules = [
             program_report.read_dumped(final_program, read_text(final_program.path), given, machine)
-            for final_program in dump_files.final_programs(Path(name))
+            for final_program in dumps.final_programs(Path(name))
         ]
         codes = [_checked(module, machine is not None) for module in modules]
         return programs.modules_summary(modules), max(codes)

@@ -23,9 +23,9 @@ with LazyImports():
     from shardviz.documents import programs as documents
     from shardviz.hardware import machine as machines
     from shardviz.hardware import machine_file
-    from shardviz.hlo import dump_files, text_file
+    from shardviz.hlo import dumps, text_file
     from shardviz.hlo import listing as listings
-    from shardviz.hlo.text import trip_count
+    from shardviz.hlo.text import call_graph
     from shardviz.render import lines
     from shardviz.render.programs import (
         changes_view,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import HloModule, ShardyModule
-    from shardviz.hlo.dump_files import DumpFile
+    from shardviz.hlo.dumps import DumpFile
     from shardviz.reports.changes import ReportSummary
     from shardviz.reports.entries import Selection
     from shardviz.sharding import Mesh
@@ -99,7 +99,7 @@ def command(
     given = options.asked_mesh(mesh, device_order)
     priced = with_times or machine is not None
     if file not in (STDIN, "") and is_folder(Path(file)):
-        files = dump_files.final_programs(Path(file))
+        files = dumps.final_programs(Path(file))
         if len(files) > 1:
             of_one = {"--picture": picture, "--time": with_times, "--why": why, "--trips": trips is not None}
             of_one |= {"--top": selection.top is not None, "--sort": selection.sort != "cost"}
@@ -115,7 +115,7 @@ def command(
     if text.startswith("{") and summaries.says_summary(text[: summaries.HEAD]):
         return _show_saved(file, summaries.read_summary(text, file), output)
     if trips is not None:
-        text = trip_count.with_trip_counts(text, trip_count.parse_trip_counts(trips))
+        text = call_graph.with_trip_counts(text, call_graph.parse_trip_counts(trips))
     question = programs.ProgramQuestion(text, given)
     del text
     if picture or priced:

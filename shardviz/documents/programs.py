@@ -108,7 +108,7 @@ def _hlo(
 ) -> Beside:
     """A report; a `compiled` one has its collectives' reasons, and its arrays where they are asked for."""
     from shardviz.hlo import HloModule
-    from shardviz.hlo.totals import totals
+    from shardviz.hlo.collective import totals
 
     module = report.module
     chosen = report.entries if selection is None else selection.shown(report.entries)

@@ -6,7 +6,7 @@ import re
 
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective, CollectiveMatmul, Origin, Work
-from shardviz.hlo.groups.device_numbers import mesh_of_collectives
+from shardviz.hlo.device_numbers import mesh_of_collectives
 from shardviz.hlo.mlir.shardy import ShardyModule, read_shardy
 from shardviz.hlo.module import HloModule, is_hlo, read_hlo
 from shardviz.hlo.records import wire_bytes

@@ -101,10 +101,13 @@ def shared_steps(paths: Iterable[Sequence[str]]) -> int:
 
 
 class Origins(Generic[_Value]):
-    """The origins of values; `how` tells how one is made, of an argument the origin, None if unknown."""
+    """The origins of values; `how` tells how one is made, of an argument the origin, None if unknown.
 
-    def __init__(self, how: _How[_Value]) -> None:
-        self._how = how
+    `moved` tells the same of what is only moved; of others it need not look for what they are made of.
+    """
+
+    def __init__(self, moved: _How[_Value], how: _How[_Value]) -> None:
+        self._moved_how, self._how = moved, how
         self._known: dict[_Value, Origin | None] = {}
         self._moved: dict[_Value, Origin | None] = {}
 
@@ -112,8 +115,8 @@ class Origins(Generic[_Value]):
         """The origin of several values together; None when it cannot be told."""
         # What is only moved, not computed, from the program's arguments to here ends at the first thing that
         # is computed, and so it is quick in a program of any size.
-        most = len(self._moved) + MAX_MOVES
-        moved = _joined([folded(value, self._moved, self._moved_step, self._fold, most) for value in values])
+        known, most = self._moved, len(self._moved) + MAX_MOVES
+        moved = _joined([folded(value, known, self._moved_step, _joined_of, most) for value in values])
         if moved is not None and moved.arguments:
             return moved
         if not values or len(self._known) > MAX_LOOKS:
@@ -121,20 +124,27 @@ class Origins(Generic[_Value]):
         return _joined([folded(value, self._known, self._step, self._fold, MAX_LOOKS) for value in values])
 
     def _moved_step(self, value: _Value) -> tuple[Sequence[_Value], Origin | None]:
-        made = self._how(value)
-        return self._step(value) if not isinstance(made, Made) or made.only_moved else ((), None)
+        made = self._moved_how(value)
+        return _stepped(made) if not isinstance(made, Made) or made.only_moved else ((), None)
 
     def _step(self, value: _Value) -> tuple[Sequence[_Value], Origin | None]:
-        made = self._how(value)
-        if not isinstance(made, Made):
-            return (), made
-        # A value that is made of itself stays unknown, and so does all that is given up; a constant, as pads
-        # have it, is of no argument.
-        return made.operands, None if made.operands else Origin(())
+        return _stepped(self._how(value))
 
     def _fold(self, value: _Value, parts: Sequence[Origin | None]) -> Origin | None:
         made = self._how(value)
         return _joined(parts, isinstance(made, Made) and made.only_moved)
+
+
+def _stepped(made: Made[_Value] | Origin | None) -> tuple[Sequence[_Value], Origin | None]:
+    if not isinstance(made, Made):
+        return (), made
+    # A value that is made of itself stays unknown, and so does all that is given up; a constant, as pads
+    # have it, is of no argument.
+    return made.operands, None if made.operands else Origin(())
+
+
+def _joined_of(_: object, parts: Sequence[Origin | None]) -> Origin | None:
+    return _joined(parts)
 
 
 def _joined(origins: Sequence[Origin | None], only_moved: bool = True) -> Origin | None:
@@ -162,5 +172,5 @@ def operation_made(value: OperationValue) -> Made[OperationValue] | Origin | Non
     is_open = value.is_argument or len(operands) < len(operation.operands)
     if is_open or dialect not in _DIALECTS or name in _REGIONS:
         return None
-    moves = dialect == "sdy" or (dialect != "func" and name.replace("_", "-") in PLACES)
+    moves = not operands or dialect == "sdy" or (dialect != "func" and name.replace("_", "-") in PLACES)
     return Made(operands, moves or (name == "custom_call" and _SHARDING.match(operation.text) is not None))

@@ -28,7 +28,15 @@ def collective_changes(
     if not gone and not here:
         return _moved(before, after) if in_order else ()
     found: list[str] = []
-    for rule in (_joined, _replaced, _permuted, _altered):
+    found += [
+        f"{plural(len(parts), whole.op)}{over(parts)} joined into one of {human_bytes(whole.bytes)}"
+        for parts, whole in _sums(gone, here)
+    ]
+    found += [
+        f"{one(whole.op)}{over([whole])} of {human_bytes(whole.bytes)} decomposed into {len(parts)}"
+        for parts, whole in _sums(here, gone)
+    ]
+    for rule in (_replaced, _permuted, _altered):
         found += rule(gone, here)
     if gone and here:
         found.append(f"{described(gone)}{over(gone)} became {described(here)}{over(here)}{of_bytes(here)}")
@@ -46,7 +54,12 @@ _SAID = ("op", "operand_shape", "result_shape", "dtype", "arrays", "bytes", "cou
 def _reads(collective: Collective) -> tuple[object, ...]:
     """All that is said of a collective but the name of its instruction and what it leads back to."""
     said = (getattr(collective, field) for field in _SAID)
-    return (*said, *_members(collective), _matmuls_beside(collective))
+    return (*said, *_members(collective), *_beside(collective))
+
+
+def _beside(collective: Collective) -> list[str]:
+    """The matmuls that run beside it."""
+    return [work.op for work in collective.overlapped if work.op == "matmul"]
 
 
 def lacking(these: Sequence[Collective], others: Sequence[Collective]) -> list[Collective]:
@@ -78,24 +91,14 @@ def _with(op: str, like: Collective, those: Sequence[Collective]) -> list[Collec
     return [collective for collective in alike if _members(collective) == _members(like)]
 
 
-def _joined(gone: list[Collective], here: list[Collective]) -> list[str]:
-    """Several that now are one, of several arrays or of a longer one, and one that now is several."""
-    found = [
-        f"{plural(len(parts), whole.op)}{over(parts)} joined into one of {human_bytes(whole.bytes)}"
-        for parts, whole in _sums(gone, here)
-    ]
-    return found + [
-        f"{one(whole.op)}{over([whole])} of {human_bytes(whole.bytes)} decomposed into {len(parts)}"
-        for parts, whole in _sums(here, gone)
-    ]
-
-
 def _sums(many: list[Collective], few: list[Collective]) -> list[tuple[list[Collective], Collective]]:
-    """Takes out those of `few` that are as large as all of their kind in `many` together."""
+    """Takes out those of `few`, of several arrays or long ones, that are as large as all alike in `many`."""
     found = []
     for whole in [*few]:
-        parts = [collective for collective in _with(whole.op, whole, many) if collective.dtype == whole.dtype]
-        rivals = [collective for collective in _with(whole.op, whole, few) if collective.dtype == whole.dtype]
+        parts, rivals = (
+            [each for each in _with(whole.op, whole, those) if each.dtype == whole.dtype]
+            for those in (many, few)
+        )
         if len(rivals) == 1 < len(parts) and sum(part.bytes for part in parts) == whole.bytes:
             found.append((parts, whole))
             few.remove(whole)
@@ -103,13 +106,22 @@ def _sums(many: list[Collective], few: list[Collective]) -> list[tuple[list[Coll
     return found
 
 
-_HALVES = "an all-reduce{over} became a reduce-scatter and an all-gather"
-_KEPT = "an all-reduce{over} and the slice after it became a reduce-scatter: {bytes}"
-_WHOLE = "a reduce-scatter{over} became an all-reduce and a slice after it: {bytes}"
 _BECAME = (
-    ("all-reduce", ("reduce-scatter", "all-gather"), _HALVES),
-    ("all-reduce", ("reduce-scatter",), _KEPT),
-    ("reduce-scatter", ("all-reduce",), _WHOLE),
+    (
+        "all-reduce",
+        ("reduce-scatter", "all-gather"),
+        "an all-reduce{over} became a reduce-scatter and an all-gather",
+    ),
+    (
+        "all-reduce",
+        ("reduce-scatter",),
+        "an all-reduce{over} and the slice after it became a reduce-scatter: {bytes}",
+    ),
+    (
+        "reduce-scatter",
+        ("all-reduce",),
+        "a reduce-scatter{over} became an all-reduce and a slice after it: {bytes}",
+    ),
 )
 """A collective, those between the same devices that do its work now, and a sentence."""
 
@@ -148,9 +160,10 @@ def _altered(gone: list[Collective], here: list[Collective]) -> list[str]:
     found: Counter[tuple[str, str, str]] = Counter()
     for is_exact in (True, False):
         for old in [*gone]:
-            alike = _with(old.op, old, here) if is_exact else here
-            same = (each for each in alike if each.op == old.op and (not is_exact or each.bytes == old.bytes))
-            new = next(same, None)
+            alike = (
+                [each for each in _with(old.op, old, here) if each.bytes == old.bytes] if is_exact else here
+            )
+            new = next((each for each in alike if each.op == old.op), None)
             if new is not None:
                 gone.remove(old)
                 here.remove(new)
@@ -186,10 +199,6 @@ def of_bytes(collectives: Sequence[Collective]) -> str:
     return f" of {human_bytes(collectives[0].bytes)}{every}" if len(sizes) == 1 else ""
 
 
-def _matmuls_beside(collective: Collective) -> int:
-    return sum(work.op == "matmul" for work in collective.overlapped)
-
-
 def _alterations(old: Collective, new: Collective) -> list[str]:
     """The differences of a collective that is still what it was: a type, a shape, or how it runs."""
     said = []
@@ -211,19 +220,22 @@ def _alterations(old: Collective, new: Collective) -> list[str]:
     if old.between_slices != new.between_slices:
         said.append("sent between slices" if new.between_slices else "no longer sent between slices")
     if old.count != new.count:
-        said.append(_times(old.count, new.count))
+        if new.count is None:
+            said.append("runs in a loop of unknown length")
+        elif old.count is None:
+            said.append("known to run once" if new.count == 1 else f"known to run {new.count:,} times")
+        else:
+            said.append(f"runs {plural(new.count, 'time')} instead of {old.count:,}")
     if old.is_async != new.is_async:
         said.append("made asynchronous" if new.is_async else "made synchronous")
-    before, beside = _matmuls_beside(old), _matmuls_beside(new)
+    before, beside = len(_beside(old)), len(_beside(new))
     if before != beside:
         instead = f" instead of {before}" if before else ""
         matmuls = f"moved beside {plural(beside, 'matmul')}{instead}"
         said.append(matmuls if beside else "moved, no longer beside a matmul")
     if old.algorithm != new.algorithm:
-        is_said = bool(new.algorithm)
-        said.append(
-            f"carried out by {new.algorithm}" if is_said else f"no longer carried out by {old.algorithm}"
-        )
+        no_longer = f"no longer carried out by {old.algorithm}"
+        said.append(f"carried out by {new.algorithm}" if new.algorithm else no_longer)
     return said
 
 
@@ -238,14 +250,6 @@ def bytes_of(old: Collective, new: Collective) -> str:
         return human_bytes(old.bytes)
     was, here = human_bytes(old.bytes), human_bytes(new.bytes)
     return f"{exact_bytes(old.bytes)} became {new.bytes:,}" if was == here else f"{was} became {here}"
-
-
-def _times(old: int | None, new: int | None) -> str:
-    if new is None:
-        return "runs in a loop of unknown length"
-    if old is None:
-        return "known to run once" if new == 1 else f"known to run {new:,} times"
-    return f"runs {plural(new, 'time')} instead of {old:,}"
 
 
 def _shapes(collective: Collective) -> str:

@@ -22,8 +22,8 @@ from math import prod
 
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective, CollectiveMatmul
-from shardviz.hlo.groups.group_text import parse_pairs
-from shardviz.hlo.groups.replica_groups import Lists, linked
+from shardviz.hlo.group_text import parse_pairs
+from shardviz.hlo.replica_groups import Lists, linked
 from shardviz.hlo.text.call_graph import Call, times
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import MOVES
@@ -42,32 +42,32 @@ _JOINED = 'custom_call_target="ConcatBitcast"'
 MAX_ALONE = 8
 """A chain is joined with one of the last few that go the other way."""
 MAX_FOLLOWED = 64
-"""No more values than this are looked at to follow one of them."""
+"""Values looked at to follow one of them, at most."""
 _MOVES = MOVES | {"bitcast-convert", "collective-permute-done", "get-tuple-element"}
 
 
 @dataclass
 class Ring:
-    """A permute around a ring, and what was found of it."""
+    """A permute around a ring, and what was found of it.
+
+    `op` is the collective that it is a piece of, "" where it is a permute and no more. It sends the values
+    `sent`, under all their names: of these no permute brought the `origins`, and it sends on the result of
+    those that are `earlier`. The result of those that it `met` is added to what it brings. `sums` are of what
+    arrives and of products of matmuls, each with those matmuls. `rounds` is the number of runs until what is
+    sent is around, None where the loop's length is unknown.
+    """
 
     value: ProgramValue
     record: Collective
     pairs: Lists
     op: str = ""
-    """The collective that it is a piece of, "" where it is a permute and no more."""
     earlier: set[ProgramValue] = field(default_factory=set)
-    """The permutes whose result it sends on."""
     met: set[ProgramValue] = field(default_factory=set)
-    """The permutes whose result is added to what it brings."""
     origins: frozenset[ProgramValue] = frozenset()
-    """The values that it sends and that no permute brought."""
     sent: frozenset[ProgramValue] = frozenset()
-    """The values that it sends, under all their names."""
     matmuls: set[ProgramValue] = field(default_factory=set)
     sums: dict[ProgramValue, set[ProgramValue]] = field(default_factory=dict)
-    """The sums of what arrives and of the products of matmuls, each with those matmuls."""
     rounds: int | None = 1
-    """The number of runs until what is sent is around; None where the loop's length is unknown."""
 
     def added_before(self, rings: Iterable[Ring]) -> set[ProgramValue]:
         """The matmuls whose products are added to what it brings, before one of `rings` sends the sum on."""
@@ -77,11 +77,11 @@ class Ring:
 
 @dataclass
 class Chain:
-    """Permutes that send the same data on and on; or two such chains, one in each direction."""
+    """Permutes that send the same data on and on, or two such chains, one in each direction. `pieces` counts
+    the parts of an array that are on their way, each around the whole ring."""
 
     rings: list[Ring]
     pieces: int = 1
-    """The parts of an array that are on their way, each around the whole ring."""
 
     @property
     def directions(self) -> set[Lists]:
@@ -115,8 +115,7 @@ def collective_matmuls(
     """The collective matmuls that the `permutes` of a module make up, in program order; each has its line."""
     rings = {}
     for record, line in permutes:
-        pairs = ring_pairs(line.attributes.get("source_target_pairs", ""))
-        if pairs:
+        if pairs := ring_pairs(line.attributes.get("source_target_pairs", "")):
             value = ProgramValue(line)
             rings[value] = Ring(value, record, pairs)
     if not rings:
@@ -137,8 +136,7 @@ class _Search:
     ) -> None:
         self._rings = rings
         self._rounds = rounds
-        self._flow = flow
-        self._lines = flow.lines
+        self._flow, self._lines = flow, flow.lines
         self._multiplied_by: dict[ProgramValue, frozenset[ProgramValue]] = {}
         self._order = {value: number for number, value in enumerate(rings)}
 
@@ -156,7 +154,7 @@ class _Search:
     def _look_back(self, ring: Ring) -> None:
         """Find what a ring sends, and where that comes from."""
         flow = self._flow
-        values = {value for source in flow.sources(ring.value) for value in flow.back(source, flow.is_move)}
+        values = {value for source in flow.sources(ring.value) for value in flow.back(source)}
         ring.earlier = values & self._rings.keys()
         ring.sent = frozenset(values - ring.earlier)
         # It is made here, or comes from a computation around, which is not looked into.
@@ -165,7 +163,7 @@ class _Search:
 
     def _look_ahead(self, ring: Ring) -> None:
         """Find what is done with what arrives."""
-        arrived = self._flow.ahead(ring.value, self._flow.is_move)
+        arrived = self._flow.ahead(ring.value)
         for user in [value for value, passed in arrived.items() if not passed]:
             if self._multiplies(user, arrived):
                 ring.matmuls.add(user)
@@ -181,14 +179,14 @@ class _Search:
 
     def _meets(self, ring: Ring, sums: Collection[ProgramValue]) -> bool:
         """Return whether it ends a ring in two directions: it brings the sum of one to the other's."""
-        arrived = self._flow.ahead(ring.value, self._flow.is_move)
+        arrived = self._flow.ahead(ring.value)
         return any(
             earlier in sums
             for user, passed in arrived.items()
             if not passed and user.line.opcode in _SUMS and not _is_larger(user, ring.value)
             for other in self._others(user, arrived)
             for source in self._flow.sources(other)[:MAX_TERMS]
-            for earlier in self._flow.back(source, self._flow.is_move)
+            for earlier in self._flow.back(source)
         )
 
     def _multiplied_together(self, user: ProgramValue, piece: ProgramValue) -> frozenset[ProgramValue]:
@@ -201,8 +199,7 @@ class _Search:
 
     def _multiplies(self, user: ProgramValue, values: Collection[ProgramValue]) -> bool:
         """Return whether a matmul multiplies one of the values."""
-        factors = (self._lines.operand(user.line, number) for number in self._lines.factors(user.line))
-        return any(line is not None and ProgramValue(line) in values for line in factors)
+        return any(ProgramValue(line) in values for line in self._lines.factors_of(user.line))
 
     def _added(self, user: ProgramValue, sums: Set[ProgramValue]) -> set[ProgramValue]:
         """The matmuls to whose result an instruction adds one of the `sums`; none if they are made of it."""
@@ -213,15 +210,13 @@ class _Search:
 
     def _depends(self, matmul: ProgramValue, values: Set[ProgramValue]) -> bool:
         """Return whether a matmul multiplies what is made of one of the values in the same loop round."""
-        home = matmul.line.home
-        factors = {self._lines.operand(matmul.line, number) for number in self._lines.factors(matmul.line)}
-        # What is made of a value stands behind it.
-        first = min(
-            (value.line.start for value in values if value.line.home is home), default=matmul.line.stop
-        )
+        home, factors = matmul.line.home, self._lines.factors_of(matmul.line)
+        starts = (value.line.start for value in values if value.line.home is home)
+        first = min(starts, default=matmul.line.stop)
 
         def is_behind(value: ProgramValue) -> bool:
-            return value.line.opcode not in ("parameter", "while") and value.line.start > first
+            # What is made of a value stands behind it.
+            return value.line.start > first and value.line.opcode not in ("parameter", "while")
 
         begun = {source: is_behind(source) for source in self._flow.sources(matmul) if source.line in factors}
         return not values.isdisjoint(_followed(begun, is_behind, self._flow.sources))
@@ -299,7 +294,7 @@ class _Search:
             value
             for origin in ring.origins
             for source in self._flow.sources(origin)[:MAX_TERMS]
-            for value in self._flow.back(source, self._flow.is_move)
+            for value in self._flow.back(source)
             if value in self._rings
         }
         return ring.earlier | ring.met | added_to
@@ -412,32 +407,31 @@ class ValueFlow:
         self._values = values
         self._homes = {*homes}
         self._sources: dict[ProgramValue, list[ProgramValue]] = {}
+        self._moves: dict[Instruction, bool] = {}
 
     def sources(self, value: ProgramValue) -> list[ProgramValue]:
         """The values that it is made of; of a loop's state what it starts with and what the body makes."""
         if value not in self._sources:
-            self._sources[value] = [*self._made_of(value)]
+            line, _, path = value
+            found: Iterable[ProgramValue]
+            if path and line.opcode == "while":
+                found = self._at(self.lines.body(line), self.lines.root, path)
+            elif path and line.opcode == "parameter":
+                loop = self._loop(line.home)
+                before = None if loop is None else self.lines.operand(loop, 0)
+                found = [] if before is None else [ProgramValue(before, None, path)]
+                found += [] if loop is None else self._at(line.home, self.lines.root, path)
+            elif path and line.opcode != "tuple":
+                found = [ProgramValue(line)]
+            elif path:
+                made = self.lines.operand(line, path[0])
+                found = [] if made is None else [ProgramValue(made)]
+            else:
+                index = line.element_index if line.opcode == "get-tuple-element" else None
+                element = () if index is None else (index,)
+                found = [ProgramValue(made, None, element) for made in self.lines.taken(line)]
+            self._sources[value] = [*found]
         return self._sources[value]
-
-    def _made_of(self, value: ProgramValue) -> Iterator[ProgramValue]:
-        line, _, path = value
-        if path and line.opcode == "while":
-            yield from self._at(self.lines.body(line), self.lines.root, path)
-        elif path and line.opcode == "parameter":
-            if (loop := self._loop(line.home)) is not None:
-                if (before := self.lines.operand(loop, 0)) is not None:
-                    yield ProgramValue(before, None, path)
-                yield from self._at(line.home, self.lines.root, path)
-        elif path and line.opcode != "tuple":
-            yield ProgramValue(line)
-        elif path:
-            made = self.lines.operand(line, path[0])
-            if made is not None:
-                yield ProgramValue(made)
-        else:
-            index = line.element_index if line.opcode == "get-tuple-element" else None
-            for made in self.lines.taken(line):
-                yield ProgramValue(made, None, () if index is None else (index,))
 
     def users(self, value: ProgramValue) -> Iterator[ProgramValue]:
         """The values that are made of it, numbers left out; it is an element of a tuple or of a loop's state
@@ -468,11 +462,10 @@ class ValueFlow:
 
     def _at(
         self, body: Computation | None, find: Callable[[Computation], Instruction | None], path: Path
-    ) -> Iterator[ProgramValue]:
+    ) -> list[ProgramValue]:
         """An element of what is found in a body, if that is looked into."""
         line = find(body) if body is not None and body in self._homes else None
-        if line is not None:
-            yield ProgramValue(line, None, path)
+        return [] if line is None else [ProgramValue(line, None, path)]
 
     def _state(self, body: Computation) -> Instruction | None:
         return self.lines.parameter(body, 0)
@@ -482,25 +475,30 @@ class ValueFlow:
         line = value.line
         if value.path or line.opcode in _MOVES:
             return True
-        if line.opcode != "fusion" or self.lines.is_matmul(line):
+        if line.opcode != "fusion":
             return False
-        taken = [self.lines.operand(line, number) for number in range(len(line.operands))]
-        arrays = [made for made in taken if made is None or not is_number(made.shape)]
-        if len(arrays) != 1:
-            return False
-        # With a number beside the array it may be a part of it, or, in a loop's first round, zeros.
-        return len(taken) == 1 or (arrays[0] is not None and sizes(arrays[0]) == sizes(line))
+        if line not in self._moves:
+            taken = [self.lines.operand(line, number) for number in range(len(line.operands))]
+            arrays = [made for made in taken if made is None or not is_number(made.shape)]
+            # With a number beside the array it may be a part of it, or, in a loop's first round, zeros.
+            array = arrays[0] if len(arrays) == 1 else line
+            is_whole = len(taken) == 1 or (array is not None and sizes(array) == sizes(line))
+            self._moves[line] = len(arrays) == 1 and is_whole and not self.lines.is_matmul(line)
+        return self._moves[line]
 
-    def back(self, value: ProgramValue, passes: Callable[[ProgramValue], bool]) -> dict[ProgramValue, bool]:
-        """The values that one is made of, itself included, through those that `passes` lets through.
-
-        Each with whether it was let through; the others are where the way ends.
-        """
+    def back(
+        self, value: ProgramValue, passes: Callable[[ProgramValue], bool] | None = None
+    ) -> dict[ProgramValue, bool]:
+        """The values that one is made of, itself included, through those that `passes` lets through, by
+        default moves. Each with whether it was let through; the others are where the way ends."""
+        passes = passes or self.is_move
         return _followed({value: passes(value)}, passes, self.sources)
 
-    def ahead(self, value: ProgramValue, passes: Callable[[ProgramValue], bool]) -> dict[ProgramValue, bool]:
+    def ahead(
+        self, value: ProgramValue, passes: Callable[[ProgramValue], bool] | None = None
+    ) -> dict[ProgramValue, bool]:
         """The values that take one, itself included and let through, in the same way."""
-        return _followed({value: True}, passes, self.users)
+        return _followed({value: True}, passes or self.is_move, self.users)
 
 
 def _followed(

@@ -55,15 +55,13 @@ def gradients(values: Values, names: Sequence[str]) -> dict[str, tuple[int, ...]
     """
     found: dict[str, list[frozenset[int]]] = defaultdict(list)
     for result in _Updates(values).of_results():
-        updated: dict[str, set[int]] = defaultdict(set)
-        for name, number in result.pairs:
-            updated[name].add(number)
-        for name, numbers in updated.items():
-            found[name].append(frozenset(numbers))
+        for name in dict.fromkeys(name for name, _ in result.pairs):
+            found[name].append(frozenset(number for other, number in result.pairs if other == name))
     told = {name: [*_parameters(sets, names)] for name, sets in found.items()}
-    known = {name: [number for number in numbers if number is not None] for name, numbers in told.items()}
     return {
-        name: tuple(sorted(numbers)) for name, numbers in known.items() if len(numbers) == len(told[name])
+        name: tuple(sorted(number for number in numbers if number is not None))
+        for name, numbers in told.items()
+        if None not in numbers
     }
 
 
@@ -105,8 +103,7 @@ def _parameter(members: frozenset[int], sets: Sequence[frozenset[int]], names: S
 
 
 class _Updates:
-    """Follows the results of a module back, element by element, to its arguments and its sums of
-    gradients."""
+    """Follows the results of a module back, element by element, to its arguments and sums of gradients."""
 
     def __init__(self, values: Values) -> None:
         self._values = values

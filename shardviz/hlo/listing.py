@@ -157,9 +157,15 @@ class _Lister:
         self._spans: dict[int, Span] = {}
 
     def listed(self) -> tuple[tuple[ListedLine, ...], tuple[Span, ...]]:
-        around, callers = self._computations.around, self._computations.callers
+        every, callers = self._computations.all, self._computations.callers
+        around = self._computations.around
         waiting = {*reached(self._moves, lambda body: map(around, callers(body)))}
-        for root in self._roots(waiting):
+        entries = [body for body in every if body.is_entry or not body.name]
+        uncalled = [body for body in every if not callers(body)]
+        # Then what communicates and nothing calls, as in a text that is cut off; without an entry all that
+        # nothing calls.
+        others = [body for body in uncalled if not entries or (body in waiting and body not in entries)]
+        for root in entries + others:
             head = ListedLine(0, root.name, "", "ENTRY" if root.is_entry else "computation", "", ())
             running = [self._body(root, head)]
             while running:
@@ -172,15 +178,6 @@ class _Lister:
                     running.pop()
         spans = sorted(self._spans.values(), key=lambda span: (span.start, span.stop))
         return tuple(self._lines), tuple(spans)
-
-    def _roots(self, communicating: set[Computation]) -> list[Computation]:
-        """The entries, then what communicates and nothing calls, as in a text that is cut off; without an
-        entry all that nothing calls."""
-        every = self._computations.all
-        entries = [body for body in every if body.is_entry or not body.name]
-        uncalled = [body for body in every if not self._computations.callers(body)]
-        others = [body for body in uncalled if body in communicating and body not in entries]
-        return entries + others if entries else uncalled
 
     def _body(self, body: Computation, head: ListedLine) -> Iterator[tuple[ListedLine, Computation]]:
         """Append a computation's lines; yields head and body of each that a line runs, to be listed there."""
@@ -217,9 +214,8 @@ class _Lister:
         for a fused one by opcode and channel, for a transfer between slices by its rendezvous too.
         """
         number = begun = len(self._lines)
-        moves, keys = [made], [line.name]
+        moves, keys, is_begun = [made], [line.name], begins(line.opcode)
         ended: int | None = None
-        is_begun = begins(line.opcode)
         if ends(line.opcode):
             ended = next((started[name] for name in line.operand_names if name in started), None)
         body = self._index.callee(made) if line.opcode in FOLDED else None
@@ -229,9 +225,8 @@ class _Lister:
             if line.opcode == "fusion" and moves:
                 keys = [f"{move.opcode} {move.channel}" for move in moves]
                 is_begun = self._text.find(STARTS, body.start, body.stop) >= 0
-                under_way = next((started[key] for key in keys if key in started), None)
                 if not is_begun and self._text.find(ENDS, body.start, body.stop) >= 0:
-                    ended = under_way
+                    ended = next((started[key] for key in keys if key in started), None)
         if line.opcode in MESSAGES and (meeting := made.search(RENDEZVOUS)):
             begun = started.setdefault(meeting[0], number)
         if ended is not None:
@@ -256,10 +251,10 @@ class _Lister:
 
             def called(home: Computation) -> Iterator[Computation]:
                 callees = (index.callee(line) for line in index.of(home) if line.says(", calls="))
-                return (callee for callee in callees if callee is not None)
+                return filter(None, callees)
 
             members = [*islice(reached([body], called), MAX_MEMBERS)]
-            counts = Counter(line.opcode for member in members for line in self._index.of(member))
+            counts = Counter(line.opcode for member in members for line in index.of(member))
             telling = [opcode for opcode in _TELLING if opcode in counts]
             others = [opcode for opcode, _ in counts.most_common() if opcode not in _SILENT]
             moves = [move for member in members for move in self._moves.get(member, ())]

@@ -14,8 +14,8 @@ from shardviz.hlo.arguments import Origins, arguments_in
 from shardviz.hlo.collective import Collective, CollectiveMatmul
 from shardviz.hlo.collective_matmuls import collective_matmuls
 from shardviz.hlo.cut_gathers import CutGather, cut_gathers
+from shardviz.hlo.device_numbers import DeviceNumbers, program_mesh, slice_positions, written_meshes
 from shardviz.hlo.gradients import gradient_uses, gradients
-from shardviz.hlo.groups.device_numbers import DeviceNumbers, program_mesh, slice_positions, written_meshes
 from shardviz.hlo.named_scopes import NamelessCollectives
 from shardviz.hlo.overlap import Schedules, site_of
 from shardviz.hlo.records import Records
@@ -30,7 +30,7 @@ from shardviz.hlo.text.values import ProgramValue, Values
 from shardviz.sharding import Mesh
 
 MAX_UNREAD = 100
-"""No more complaints than this about one text."""
+"""Complaints about one text, at most."""
 MAX_WRAPPERS = 8
 """Fusions within one another that are asked where a collective comes from."""
 
@@ -214,8 +214,9 @@ class Reader:
                 f"{quote(self.name)} runs on {devices} devices, the mesh {self.mesh} has {self.mesh.size}",
                 f"give a mesh of {devices} devices",
             )
+        unlike = {line.form: line for lines in self.collectives.values() for line in lines}.values()
         written = written_meshes(self.header, self.text, self._sharding)
-        self.mesh, self.numbers = program_mesh(written, self._unlike, self.numbers, self.mesh, infer=infer)
+        self.mesh, self.numbers = program_mesh(written, unlike, self.numbers, self.mesh, infer=infer)
         calls = self.calls.calls_to(self.collectives)
         roots = self._roots(calls)
         counts, chosen = run_counts(roots, calls)
@@ -277,14 +278,14 @@ class Reader:
         schedules = Schedules(self.lines, self.collectives)
         repeated = schedules.repeated | self._recvs
         alike: dict[tuple[object, ...], Collective] = {}
-        origins = Origins(self.values.how)
+        origins = Origins(self.values.moved, self.values.how)
         nameless = NamelessCollectives(self.values, self.transfers.values())
         for start, lines in in_order:
             for line in lines:
                 if line.start in repeated:
                     continue
                 transfer = self.transfers.get(line.start)
-                key = start, line.kind, line.written_operands, transfer
+                key = start, line.form, line.written_operands, transfer
                 shared = alike.get(key)
                 if shared is None:
                     try:
@@ -320,32 +321,27 @@ class Reader:
     def _collectives(self) -> dict[Computation, list[Instruction]]:
         """The lines of each computation whose own opcode is a collective's, in the order of the text."""
         text, stop = self.text, 0
-        last_line = text.rfind("\n") + 1
+        last_line = text.rfind("\n") + 1 if self.computations.breaks_off() is not None else -1
         found: dict[Computation, list[Instruction]] = {}
         for position, mark in self.computations.notable.items():
             if position < stop or mark in _RUNNING or mark[-1] != "(":
                 continue
             line = self.lines.at(position)
             is_one = line is not None and line.opcode in COMMUNICATING
-            if line is None or not is_one or not line.is_alone:
+            # Another instruction seems to stand in its line.
+            if line is None or not is_one or line.says(" = "):
                 start, stop = line_at(text, position)
                 if _stray(text, start, stop, is_one):
                     self._complain(start, "a collective shares its line with another statement")
             if line is None or not is_one:
                 continue
             stop = line.stop
-            is_last = line.start == last_line and self.computations.breaks_off() is not None
-            if is_last or text[stop - 1] == ",":
+            if line.start == last_line or text[stop - 1] == ",":
                 self._complain(line.start, f"{quote(line.name)} is cut off")
             # A start that is a wrapper has its collective in the computation that it calls.
-            elif not line.is_wrapper:
+            elif not line.form.is_wrapper:
                 found.setdefault(line.home, []).append(line)
         return found
-
-    @cached_property
-    def _unlike(self) -> Collection[Instruction]:
-        """A collective for each form, with and without a channel."""
-        return {line.kind: line for lines in self.collectives.values() for line in lines}.values()
 
     def _place(self, line: Instruction) -> dict[str, str]:
         """The ``file:line`` of a collective or of the fusion or wrapper around it, else its op name, as
@@ -387,11 +383,9 @@ class Reader:
 
     def _note_gaps(self, counts: Mapping[int, int | None]) -> None:
         entry, last = self.computations.entry, self.computations.breaks_off()
-        idle = sum(len(lines) for home, lines in self.collectives.items() if home.start not in counts)
-        if idle:
-            self.unread.append(
-                f"{plural(idle, 'collective is', 'collectives are')} in computations that nothing calls"
-            )
+        if idle := sum(len(lines) for home, lines in self.collectives.items() if home.start not in counts):
+            stand = plural(idle, "collective is", "collectives are")
+            self.unread.append(f"{stand} in computations that nothing calls")
         for position in self.computations.unclosed[:MAX_UNREAD]:
             lost = "a computation begins before the one above it has ended"
             self.unread.append(f"line {self.normal.line(position + 1)}: {lost}")
@@ -399,18 +393,20 @@ class Reader:
             self.unread.append("the text breaks off before its ENTRY computation, which runs the others")
         elif last is not None:
             self.unread.append(f"the text breaks off inside {quote(last)}")
-        elif entry is not None and (missing := self._missing()):
+        elif entry is not None and (missing := [*self._missing()]):
             others = f" and {plural(len(missing) - 1, 'other')}" if missing[1:] else ""
             self.unread.append(f"the text lacks {quote(missing[0])}{others}, which it runs")
 
-    def _missing(self) -> list[str]:
+    def _missing(self) -> dict[str, None]:
         """The bodies of loops, the branches and the wrapped computations that the text does not have."""
-        missing: dict[str, None] = {}
-        for line in dict.fromkeys(map(self.lines.at, self._running)):
-            if line is not None:
-                names = line.called(*_RUNNING.get(f" {line.opcode}(", ()))
-                missing |= {name: None for name in names if not self.computations.named(name, line.start)}
-        return [*missing]
+        lines = filter(None, dict.fromkeys(map(self.lines.at, self._running)))
+        called = ((line, line.called(*_RUNNING.get(f" {line.opcode}(", ()))) for line in lines)
+        return {
+            name: None
+            for line, names in called
+            for name in names
+            if not self.computations.named(name, line.start)
+        }
 
 
 def _module(text: str) -> re.Match[str] | None:

@@ -60,7 +60,6 @@ _CHOICE = re.compile(r'"(emitter|strategy|backend|collectives_mode|kernel_strate
 _WORD = re.compile(r"(?:\d+|N)D(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _USUAL = ("default", "invalid", "unspecified")
 _KINDS = ("collectives_mode", "kernel_strategy")
-_says = lru_cache(maxsize=4096)(str.__contains__)
 
 
 class OverlappedOps(Sequence[Work]):
@@ -125,14 +124,11 @@ class Schedules:
         algorithm."""
         if transfer is not None:
             return True, ""
-        algorithm, site = algorithm_of(line.words), site_of(self._lines, line.home)
-        is_wrapped = site is not None and site.opcode in ASYNC_STARTS
-        if site is not None and not algorithm:
-            algorithm = algorithm_of(site.words)
-        if line in self._dones:
-            return True, algorithm
-        begun = line if begins(line.opcode) else site if is_wrapped else None
-        return begun is not None and _BLOCKING not in begun.words, algorithm
+        site, words = site_of(self._lines, line.home), line.form.words
+        algorithm = algorithm_of(words) or ("" if site is None else algorithm_of(site.form.words))
+        if begins(line.opcode) or line in self._dones:
+            return line in self._dones or _BLOCKING not in words, algorithm
+        return bool(site and site.opcode in ASYNC_STARTS and _BLOCKING not in site.form.words), algorithm
 
     def beside(self, line: Instruction, transfer: CrossSliceTransfer | None = None) -> Sequence[Work]:
         """The work beside a collective that is asynchronous.
@@ -141,7 +137,7 @@ class Schedules:
         """
         site = site_of(self._lines, line.home)
         if line in self._dones:
-            return OverlappedOps(self._of_fused, site, self._dones[line])
+            return OverlappedOps(self._until_done, site, self._dones[line]) if site else ()
         if transfer is not None or begins(line.opcode):
             return OverlappedOps(self._between, line if transfer is None else transfer.recv, line)
         return () if site is None else OverlappedOps(self._between, site, site)
@@ -177,32 +173,28 @@ class Schedules:
                 return end
             begun = end = following
 
-    def _of_fused(self, start: Instruction | None, dones: Iterable[Computation]) -> tuple[Work, ...]:
-        if start is None:
-            return ()
+    def _until_done(self, start: Instruction, dones: Iterable[Computation]) -> tuple[Work, ...]:
+        """The work behind a fusion that begins a collective, until the first that ends it."""
         home = start.home
         sites = (position for done in dones for position in self._lines.computations.callers(done))
         end = min((site for site in sites if start.stop < site < home.stop), default=start.stop)
         return self._work(home, start.stop, line_at(self._text, end)[0])
 
     def _read_fused(self) -> frozenset[int]:
-        """Sorts the lines of TPU's asynchronous collective fusions: one of each channel counts."""
-        text = self._text
+        """Sort the lines of TPU's asynchronous collective fusions: one of each channel counts."""
         starts: dict[tuple[str, str], list[Instruction]] = defaultdict(list)
         endings: dict[tuple[str, str], list[Computation]] = defaultdict(list)
         others: list[tuple[tuple[str, str], int]] = []
-        every = (line for lines in self._collectives.values() for line in lines)
-        for line in every:
-            if not _says(line.words, _FUSED):
-                continue
-            key, home = (base_op(line.opcode), line.channel), line.home
-            if text.find(STARTS, home.start, home.stop) >= 0:
-                starts[key].append(line)
-                continue
-            others.append((key, line.start))
-            if text.find(ENDS, home.start, home.stop) >= 0:
-                endings[key].append(home)
-        self._dones = {line: endings[key] for key, instructions in starts.items() for line in instructions}
+        for home, lines in self._collectives.items():
+            for line in (line for line in lines if _FUSED in line.form.words):
+                key = base_op(line.opcode), line.channel
+                if self._text.find(STARTS, home.start, home.stop) >= 0:
+                    starts[key].append(line)
+                    continue
+                others.append((key, line.start))
+                if self._text.find(ENDS, home.start, home.stop) >= 0:
+                    endings[key].append(home)
+        self._dones = {line: endings[key] for key, lines in starts.items() for line in lines}
         # Of a channel whose start was cut off, the first line stands for all.
         kept = {key: position for key, position in reversed(others) if key not in starts}
         return frozenset(position for key, position in others if kept.get(key) != position)
@@ -223,20 +215,18 @@ class Schedules:
         op = base_op(line.opcode)
         if op in NAMING or op == "recv" or op.endswith("-done") or (op != line.opcode and op not in _BEGUN):
             return None
-        if op not in _ALWAYS_WORK and is_number(line.shape):
+        is_index = op not in _ALWAYS_WORK and is_number(line.shape)
+        if is_index or (op == "custom-call" and line.search(_RESERVES)):
             return None
-        if op == "custom-call" and line.search(_RESERVES):
-            return None
+        callee = self._lines.callee(line) if op in RUNNING else None
+        inside = self._collectives.get(callee) if callee else None
         if self._lines.is_matmul(line):
             op = "matmul"
-        elif op in RUNNING:
-            callee = self._lines.callee(line)
-            inside = self._collectives.get(callee) if callee else None
-            if callee is not None and inside is not None:
-                if self._text.find(ENDS, callee.start, callee.stop) >= 0:
-                    return None
-                is_scatter = callee.name.startswith("all-reduce-scatter")
-                op = "reduce-scatter" if is_scatter else base_op(inside[0].opcode)
+        elif callee is not None and inside is not None:
+            if self._text.find(ENDS, callee.start, callee.stop) >= 0:
+                return None
+            is_scatter = callee.name.startswith("all-reduce-scatter")
+            op = "reduce-scatter" if is_scatter else base_op(inside[0].opcode)
         cycles = line.search(_CYCLES)
         return Work(line.name, op, int(cycles[1]) if cycles else None)
 
@@ -253,13 +243,12 @@ def algorithm_of(attributes: str) -> str:
         if index >= 0:
             end = attributes.find("}", index)
             chosen = _CHOICE.findall(attributes, index, len(attributes) if end < 0 else end)
-            return ", ".join(filter(None, (_words(key, value) for key, value in chosen)))
+            return ", ".join(filter(None, (_readable(key, value) for key, value in chosen)))
     return ""
 
 
-def _words(key: str, value: str) -> str:
-    if key in _KINDS:
-        value = value.removeprefix(f"{key}_".upper())
+def _readable(key: str, value: str) -> str:
+    value = value.removeprefix(f"{key}_".upper()) if key in _KINDS else value
     words = [word if word == "ND" or word[:-1].isdigit() else word.lower() for word in _WORD.findall(value)]
     kept = [word for word in words if word not in ("emitter", "strategy")]
     return "" if not kept or kept[0] in _USUAL else " ".join(kept)

@@ -13,9 +13,9 @@ from functools import lru_cache
 
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import RAGGED, Collective
-from shardviz.hlo.groups.device_numbers import DeviceNumbers
-from shardviz.hlo.groups.group_text import axes_by_name
-from shardviz.hlo.groups.replica_groups import (
+from shardviz.hlo.device_numbers import DeviceNumbers
+from shardviz.hlo.group_text import axes_by_name
+from shardviz.hlo.replica_groups import (
     MAX_LISTED_IDS,
     Lists,
     ReplicaGroups,
@@ -137,7 +137,7 @@ class Records:
         sent = self._sent_shape(instruction) if base_op(instruction.opcode) == RAGGED else ""
         fused = home if home.name.startswith("all-reduce-scatter") else None
         key = (
-            instruction.kind,
+            instruction.form,
             instruction.written_operands,
             sent,
             fused and fused.name,

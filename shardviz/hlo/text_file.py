@@ -73,7 +73,9 @@ def read_text_stream(
     """The text that a stream has, which messages call `where`. Raises `QuestionError` for none."""
     notes: list[str] = []
     data = read_bytes(stream, where, notes)
-    if is_binary(data):
+    head = data[:HEAD]
+    # Text may begin with an empty line too.
+    if 0 in head or (head.startswith(b"\n") and not CONTROLS.isdisjoint(head)):
         if text_of is None:
             raise QuestionError(f"{where} is binary, not text", HOW)
         return TextFile(text_of(bytes(data), where), tuple(notes))
@@ -100,12 +102,6 @@ def read_bytes(stream: io.BufferedReader, where: str, notes: list[str] | None = 
     if not data.strip():
         raise QuestionError(f"{where} is empty", HOW)
     return data
-
-
-def is_binary(data: bytearray | bytes) -> bool:
-    """Return whether it is a program in binary, by its beginning; text may begin with an empty line too."""
-    head = data[:HEAD]
-    return 0 in head or (head.startswith(b"\n") and not CONTROLS.isdisjoint(head))
 
 
 def _unread(where: str, error: OSError | ValueError) -> QuestionError:

@@ -10,7 +10,7 @@ from statistics import median
 from typing import NamedTuple
 
 from shardviz.hlo.collective import Collective
-from shardviz.hlo.groups.replica_groups import linked
+from shardviz.hlo.replica_groups import linked
 from shardviz.profiles.device_operations import PICO, Covered, DeviceStretch
 from shardviz.profiles.device_trace import DeviceTrace, Program
 from shardviz.profiles.joined_program import InstructionFacts, JoinedProgram

@@ -32,7 +32,7 @@ from shardviz.timeline.scheduler import (
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import Collective, ShardyModule
-    from shardviz.hlo.dump_files import DumpFile
+    from shardviz.hlo.dumps import DumpFile
     from shardviz.reports.target_result import TargetResult
     from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import MemoryReport, ProgramTimeline

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from shardviz.hardware.placement import Placement
     from shardviz.hlo import Collective, CollectiveMatmul
+    from shardviz.hlo.dumps import PassStage
     from shardviz.hlo.mlir.collectives import ShardyMove
-    from shardviz.hlo.pass_stages import PassStage
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh, PartitionSpec
     from shardviz.timeline.program_timeline import MemoryReport
@@ -111,8 +111,7 @@ class PassTrace:
 
 def read_traced(compiled: TargetResult, folder: str, problem: Problem) -> PassTrace:
     """The stages of the compilation whose dumps stand in `folder`. Raises `CompilerError` when none do."""
-    from shardviz.hlo.dump_files import dump_files
-    from shardviz.hlo.pass_stages import Dump, read_passes
+    from shardviz.hlo.dumps import Dump, dump_files, read_passes
 
     module = re.search(r"^\s*(?:HloModule |module @)([^\s,{]+)", compiled.text, re.MULTILINE)
     if compiled.status != "ok" or module is None:

@@ -13,7 +13,7 @@ from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
 from shardviz.hardware.chips import GPUS, TPUS
 from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.quantities import SIZE, TIME, Quantity
-from shardviz.hlo.totals import Expected, tallies
+from shardviz.hlo.collective import Expected, tallies
 from shardviz.reports.program_report import ProgramReport, report_of
 from shardviz.units import human_bytes
 from shardviz.units import seconds as human_seconds

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.errors import QuestionError
-from shardviz.hlo.groups.device_numbers import across, slice_positions
-from shardviz.hlo.groups.replica_groups import ReplicaGroups, placed_lists
+from shardviz.hlo.device_numbers import across, slice_positions
+from shardviz.hlo.replica_groups import ReplicaGroups, placed_lists
 from shardviz.sharding.digits import row_major
 
 

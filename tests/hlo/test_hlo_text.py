@@ -9,7 +9,7 @@ import pytest
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hlo import Collective, HloModule, read_hlo
-from shardviz.hlo.totals import totals
+from shardviz.hlo.collective import totals
 from shardviz.sharding import Mesh
 
 XY = Mesh(("X", "Y"), (2, 4))

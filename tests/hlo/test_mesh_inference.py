@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.hlo import read, read_hlo
-from shardviz.hlo.groups.device_numbers import mesh_of_groups
-from shardviz.hlo.groups.replica_groups import ReplicaGroups, axis_groups
+from shardviz.hlo.device_numbers import mesh_of_groups
+from shardviz.hlo.replica_groups import ReplicaGroups, axis_groups
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.program_view import hlo_view
 from shardviz.reports.program_report import report_of

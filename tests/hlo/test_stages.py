@@ -12,8 +12,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardviz.errors import QuestionError
-from shardviz.hlo.dump_files import dump_files, pass_name
-from shardviz.hlo.pass_stages import Dump, read_passes
+from shardviz.hlo.dumps import Dump, dump_files, pass_name, read_passes
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y"), (2, 4))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hlo import HloModule, read_hlo
-from shardviz.hlo.text.trip_count import parse_trip_counts, trips, with_trip_counts
+from shardviz.hlo.text.call_graph import parse_trip_counts, trips, with_trip_counts
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 WRITTEN = re.compile(r'"known_trip_count":\{"n":"\d+"\},?')

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from shardviz.hardware.machine_file import named_machine
-from shardviz.hlo.text.trip_count import with_trip_counts
+from shardviz.hlo.text.call_graph import with_trip_counts
 from shardviz.notation.mesh import parse_mesh
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.cost_lines import cost_lines, sum_lines, verdict_lines

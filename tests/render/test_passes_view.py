@@ -8,8 +8,8 @@ import pytest
 
 from shardviz.documents.programs import passes_document
 from shardviz.hlo import Collective
+from shardviz.hlo.dumps import PassStage
 from shardviz.hlo.mlir.shardings import ShardedTensor
-from shardviz.hlo.pass_stages import PassStage
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.palette import PLAIN, TRUECOLOR

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.hlo.pass_stages import PassStage
+from shardviz.hlo.dumps import PassStage
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.palette import PLAIN

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from shardviz.compiler.requests import settled
 from shardviz.hlo import Collective, read_hlo, read_shardy
+from shardviz.hlo.dumps import PassStage
 from shardviz.hlo.mlir.shardings import ShardedTensor
-from shardviz.hlo.pass_stages import PassStage
 from shardviz.notation.mesh import parse_mesh
 from shardviz.reports.target_result import PassTrace, TargetResult
 from shardviz.user_files import EXAMPLES

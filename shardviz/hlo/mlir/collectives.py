@@ -18,14 +18,6 @@ from itertools import pairwise, zip_longest
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hlo.collective import OPS, RAGGED, Collective
-from shardviz.hlo.groups.replica_groups import (
-    MAX_LISTED_IDS,
-    Lists,
-    ReplicaGroups,
-    axis_groups,
-    device_ids,
-    one_group,
-)
 from shardviz.hlo.mlir.attributes import (
     Meshes,
     TensorSharding,
@@ -41,6 +33,14 @@ from shardviz.hlo.mlir.attributes import (
 from shardviz.hlo.mlir.operations import MlirModule, MlirOperation
 from shardviz.hlo.mlir.shardings import each_sharding, one_sharding, sharding_of
 from shardviz.hlo.records import CollectiveShapes, Members, members_of_groups, members_of_pairs
+from shardviz.hlo.replica_groups import (
+    MAX_LISTED_IDS,
+    Lists,
+    ReplicaGroups,
+    axis_groups,
+    device_ids,
+    one_group,
+)
 from shardviz.hlo.text.shapes import ArrayShape
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.axis_parts import SubAxis

@@ -23,8 +23,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from shardviz.hlo.mlir.attributes import Meshes
+from shardviz.hlo.text.call_graph import trips
 from shardviz.hlo.text.normal_form import joined, without_comments
-from shardviz.hlo.text.trip_count import trips
 
 _STRING = r'"(?:[^"\\]|\\.)*+"?'
 _GAP = r"\s{0,99}+"

@@ -111,33 +111,28 @@ class _Reader:
             hint = "save lowered.as_text() with its line ends, all of it"
             raise NotationError(problem, module.text[1:], 0, hint=hint)
         collectives, called = self._collectives()
-        calls = [
-            Call(
+        calls = []
+        for operation, callee in called:
+            caller, opcode = (
                 operation.around.function.line,
-                callee,
-                operation.line,
-                _runs(operation),
                 "conditional" if operation.around.in_branch else "",
             )
-            for operation, callee in called
-        ]
-        uncalled = [
-            function for function in functions[1:] if function.line not in {call.callee for call in calls}
-        ]
-        roots = [0, *(operation.line for operation in uncalled if operation.header.is_public)]
-        if len(roots) == 1:
-            roots += [operation.line for operation in uncalled]
+            calls.append(Call(caller, callee, operation.line, _runs(operation), opcode))
+        callees = {call.callee for call in calls}
+        uncalled = [function for function in functions[1:] if function.line not in callees]
+        public = [function.line for function in uncalled if function.header.is_public]
+        roots = [0, *(public or (function.line for function in uncalled))]
         counts, chosen = run_counts(dict.fromkeys(roots, 1), calls)
         callers: dict[int, set[str]] = defaultdict(set)
         for operation, callee in called:
             callers[callee].add(module.place(operation))
         in_order: list[Collective] = []
         for home, pairs in program_order(roots, calls, collectives, lambda pair: pair[1].line):
-            caller = next(iter(callers[home])) if len(callers[home]) == 1 else ""
+            place = next(iter(callers[home])) if len(callers[home]) == 1 else ""
             for collective, operation in pairs:
-                if caller and collective.source:
+                if place and collective.source:
                     # The body of a function that JAX has set apart names its operations anew.
-                    collective = replace(collective, source=f"{caller}/{collective.source}")
+                    collective = replace(collective, source=f"{place}/{collective.source}")
                 count = times(counts.get(home, 0), _runs(operation))
                 in_branch = operation.around.in_branch or home in chosen
                 in_order.append(replace(collective, count=count, in_branch=in_branch))
@@ -166,7 +161,8 @@ class _Reader:
         numbers = {function.header.name: function.line for function in self.module.functions[1:]}
         found: dict[int, list[tuple[Collective, MlirOperation]]] = defaultdict(list)
         called: list[tuple[MlirOperation, int]] = []
-        origins = Origins(cache(operation_made))
+        how = cache(operation_made)
+        origins = Origins(how, how)
         for operation in self.module.operations:
             function = operation.around.function
             if operation.is_open:

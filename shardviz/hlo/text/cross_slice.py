@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from shardviz.errors import NotationError
-from shardviz.hlo.groups.replica_groups import Lists, check_listable
+from shardviz.hlo.replica_groups import Lists, check_listable
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import MESSAGES
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
-from shardviz.hlo.groups.group_text import GROUPS
+from shardviz.hlo.group_text import GROUPS
 from shardviz.hlo.text.opcodes import CALLING
 
 HEAD: str = (
@@ -69,18 +69,39 @@ def line_at(text: str, position: int) -> tuple[int, int]:
     return text.rfind("\n", 0, position) + 1, len(text) if end < 0 else end
 
 
-@lru_cache(maxsize=4096)
-def _attributes(words: str) -> Mapping[str, str]:
-    """The attributes outside of strings that matter to collectives and calls; the first of a name counts."""
-    found: dict[str, str] = {}
-    for key, value in _ATTRIBUTE.findall(words):
-        if key and key not in found:
-            if key not in _GROUPS and value[:1] in _MARKS:
-                # Without its quotes, braces or percent sign, as it was before it was quoted.
-                end = _BARE.get(value[:1])
-                value = _unescaped(value[1:] if end is None else value[1:].removesuffix(end))
-            found[key] = value
-    return found
+class InstructionForm:
+    """The common part of instructions that differ in names, operands, channels and reductions only.
+
+    `words` are its attributes' text: the layers of a model share it.
+    """
+
+    def __init__(self, opcode: str, shape: str, words: str, has_own_channel: bool) -> None:
+        self.opcode, self.shape, self.words, self._has_own_channel = opcode, shape, words, has_own_channel
+
+    @property
+    def has_channel(self) -> bool:
+        return self._has_own_channel or "channel_id" in self.attributes
+
+    @cached_property
+    def attributes(self) -> Mapping[str, str]:
+        """The attributes outside of strings that matter to collectives and calls, the first of each name."""
+        found: dict[str, str] = {}
+        for key, value in _ATTRIBUTE.findall(self.words):
+            if key and key not in found:
+                if key not in _GROUPS and value[:1] in _MARKS:
+                    # Without its quotes, braces or percent sign, as it was before it was quoted.
+                    end = _BARE.get(value[:1])
+                    value = _unescaped(value[1:] if end is None else value[1:].removesuffix(end))
+                found[key] = value
+        return found
+
+    @cached_property
+    def is_wrapper(self) -> bool:
+        """Return whether it starts a collective in a computation that it calls: it has no groups."""
+        return "calls" in self.attributes and self.attributes.keys().isdisjoint(_GROUPS)
+
+
+_form = lru_cache(maxsize=4096)(InstructionForm)
 
 
 class Instruction:
@@ -90,26 +111,23 @@ class Instruction:
     opcode is read when it is first asked for. `home` is the computation that it stands in.
     """
 
-    __slots__ = ("_channel", "_kind", "_operands", "_words", "home", "inside", "is_root", "name", "opcode",
-                 "shape", "start", "stop", "text")  # fmt: skip
+    __slots__ = (
+        "_form", "_operands", "home", "inside", "is_root", "name", "opcode", "shape", "start", "stop",
+        "text",
+    )  # fmt: skip
     name: str
     shape: str
     opcode: str
-    _kind: tuple[str, str, str, bool] | None
+    _form: InstructionForm | None
     _operands: list[str] | None
-    _words: str | None
 
     def __init__(
         self, text: str, start: int, stop: int, inside: int, home: Computation, head: Sequence[Any]
     ) -> None:
-        self.text = text
-        self.start = start
-        self.stop = stop
-        self.inside = inside
-        self.home = home
+        self.text, self.start, self.stop, self.inside, self.home = text, start, stop, inside, home
         root, self.name, self.shape, self.opcode = head
         self.is_root = root is not None
-        self._kind = self._operands = self._words = None
+        self._form = self._operands = None
 
     @property
     def operands(self) -> list[str]:
@@ -123,19 +141,19 @@ class Instruction:
         return self._operands
 
     @property
-    def words(self) -> str:
-        """The attributes' text, without the channel and the reduction: the layers of a model share it."""
-        if self._words is None:
-            text, stop, self._channel = self.text, self.stop, ""
+    def form(self) -> InstructionForm:
+        """Its form; two lines of one text that have the same share it."""
+        if self._form is None:
+            text, stop = self.text, self.stop
             start = closing(text, self.inside, stop)
-            if channel := _CHANNEL.match(text, start, stop):
-                self._channel, start = channel[1], channel.end()
-            reduction = _REDUCTION.search(text, start, stop) if "reduce" in self.opcode else None
-            if reduction is None or text.find('"', start, reduction.start()) >= 0:
-                self._words = text[start:stop]
-            else:
-                self._words = text[start : reduction.start()] + text[reduction.end() : stop]
-        return self._words
+            channel = _CHANNEL.match(text, start, stop)
+            start = channel.end() if channel else start
+            words = text[start:stop]
+            reduction = _REDUCTION.search(words) if "reduce" in self.opcode else None
+            if reduction is not None and words.find('"', 0, reduction.start()) < 0:
+                words = words[: reduction.start()] + words[reduction.end() :]
+            self._form = _form(self.opcode, self.shape, words, channel is not None)
+        return self._form
 
     @property
     def operand_text(self) -> str:
@@ -144,22 +162,13 @@ class Instruction:
 
     @property
     def attributes(self) -> Mapping[str, str]:
-        return _attributes(self.words)
+        return self.form.attributes
 
     @property
     def channel(self) -> str:
         """The channel of a collective, "" where it has none."""
-        words = self.words
-        return self._channel or _attributes(words).get("channel_id", "")
-
-    @property
-    def kind(self) -> tuple[str, str, str, bool]:
-        """The common part of collectives that differ in names, operands, channels and reductions only."""
-        if self._kind is None:
-            words = self.words
-            has_channel = self._channel != "" or "channel_id" in _attributes(words)
-            self._kind = self.opcode, self.shape, words, has_channel
-        return self._kind
+        written = _CHANNEL.match(self.text, closing(self.text, self.inside, self.stop), self.stop)
+        return written[1] if written else self.attributes.get("channel_id", "")
 
     @property
     def op_name(self) -> str:
@@ -167,13 +176,6 @@ class Instruction:
         start = self.text.find(_OP_NAME, self.inside, self.stop)
         quoted = _QUOTED.match(self.text, start + len(_OP_NAME), self.stop) if start >= 0 else None
         return _unescaped(quoted[0]) if quoted else ""
-
-    @property
-    def is_wrapper(self) -> bool:
-        """Return whether it starts a collective in a computation that it calls: it has no groups."""
-        return (
-            self.says("calls=") and "calls" in self.attributes and self.attributes.keys().isdisjoint(_GROUPS)
-        )
 
     @property
     def has_operand_shapes(self) -> bool:
@@ -186,11 +188,6 @@ class Instruction:
         """The operands where they tell more than names: they may have their shapes, and of a ragged one the
         line that makes the first tells what is sent."""
         return self.operand_text if "ragged" in self.opcode or self.has_operand_shapes else ""
-
-    @property
-    def is_alone(self) -> bool:
-        """Return whether no other instruction seems to stand in its line."""
-        return self.text.find(" = ", self.inside, self.stop) < 0
 
     @property
     def parameter_number(self) -> int | None:

@@ -59,8 +59,7 @@ _NEXT_CALLED = re.compile(r",\s?%?(?P<called>[^\s,{}()=]++)")
 _LINE = re.compile(rf"\n(?:{HEAD})?+")
 _MENTION = re.compile(r"%([^\s,(){}=%]++)[,)]")
 _MENTION_WITHOUT_SIGN = re.compile(r"(?<![^\s(,%])([^\s,(){}\[\]=%]++)\s*+[,)]")
-_CALLEE = re.compile(r" (?:calls|to_apply)=%?([^\s,(){}]+)")
-_BODY = re.compile(r" body=%?([^\s,(){}]+)")
+_CALLED = re.compile(r"%?([^\s,(){}]+)")
 _KERNEL = re.compile(r'custom_call_target="[^"]{0,200}?(?:gemm|matmul|\$conv|\$fmha|te_fused_attn)')
 """Names that libraries give to their matmuls, or to attention: ``__cublas$gemm``, ``__cudnn$fmhaSoftmax``."""
 
@@ -212,6 +211,7 @@ class Instructions:
         self._named: dict[Computation, dict[str, Instruction | None]] = defaultdict(dict)
         self._searched: dict[Computation, int] = {}
         self._mentioned: dict[Computation, tuple[dict[str, int], dict[str, list[int]]]] = {}
+        """The first position in a computation at which each name seems to be an operand, and all others."""
         self._callees: dict[Instruction, Computation | None] = {}
         self._multiplies: dict[Computation, bool] = {}
         self._factors: dict[Computation, frozenset[int]] = {}
@@ -237,11 +237,10 @@ class Instructions:
     def at(self, position: int, home: Computation | None = None) -> Instruction | None:
         """The instruction in whose line a position is, which stands in the computation `home`."""
         start = self.text.rfind("\n", 0, position) + 1
-        instruction = self._at.get(start)
-        if instruction is None and start not in self._at:
+        if start not in self._at:
             home = home or self.computations.around(start)
-            instruction = self._at[start] = parse_instruction(self.text, start, home)
-        return instruction
+            self._at[start] = parse_instruction(self.text, start, home)
+        return self._at[start]
 
     def named(self, home: Computation, name: str, before: int | None = None) -> Instruction | None:
         """The instruction of a computation by its name, which is searched for from the position `before` on.
@@ -312,13 +311,6 @@ class Instructions:
     def users(self, instruction: Instruction) -> list[Instruction]:
         """The instructions of a computation that take the result of one, each once, in program order."""
         name, home = instruction.name, instruction.home
-        first, others = self._mentions(home)
-        places = [first[name], *others.get(name, ())] if name in first else []
-        found = dict.fromkeys(self.at(place, home) for place in places)
-        return [user for user in found if user is not None and name in user.operands]
-
-    def _mentions(self, home: Computation) -> tuple[dict[str, int], dict[str, list[int]]]:
-        """The first position in a computation at which each name seems to be an operand, and all others."""
         if home not in self._mentioned:
             text, span = self.text, (home.start, home.stop)
             # XLA prints the sign before all names, or before none.
@@ -327,24 +319,32 @@ class Instructions:
             first: dict[str, int] = {}
             others: dict[str, list[int]] = defaultdict(list)
             for mention in (_MENTION if is_signed else _MENTION_WITHOUT_SIGN).finditer(text, *span):
-                name, index = mention[1], mention.start()
-                if first.setdefault(name, index) != index:
-                    others[name].append(index)
+                index = mention.start()
+                if first.setdefault(mention[1], index) != index:
+                    others[mention[1]].append(index)
             self._mentioned[home] = first, others
-        return self._mentioned[home]
+        first, others = self._mentioned[home]
+        places = [first[name], *others.get(name, ())] if name in first else []
+        found = dict.fromkeys(self.at(place, home) for place in places)
+        return [user for user in found if user is not None and name in user.operands]
 
     def callee(self, instruction: Instruction) -> Computation | None:
         """The computation that a fusion, a call or an async wrapper runs."""
         if instruction not in self._callees:
-            called = instruction.search(_CALLEE)
-            computation = self.computations.named(called[1], instruction.start) if called else None
-            self._callees[instruction] = computation
+            self._callees[instruction] = self._run(instruction, " calls=") or self._run(
+                instruction, " to_apply="
+            )
         return self._callees[instruction]
+
+    def _run(self, instruction: Instruction, key: str) -> Computation | None:
+        """The computation that the first attribute of this name has."""
+        start = self.text.find(key, instruction.inside, instruction.stop)
+        name = _CALLED.match(self.text, start + len(key), instruction.stop) if start >= 0 else None
+        return self.computations.named(name[1], instruction.start) if name else None
 
     def body(self, loop: Instruction) -> Computation | None:
         """The computation that a while instruction repeats."""
-        called = loop.search(_BODY)
-        return self.computations.named(called[1], loop.start) if called else None
+        return self._run(loop, " body=")
 
     def called(self, instruction: Instruction, *keys: str) -> list[Computation]:
         """The computations of the text that the attributes of these names have."""
@@ -376,6 +376,11 @@ class Instructions:
             callees = map(self.callee, self.with_opcode(home, opcode))
             yield from (callee for callee in callees if callee is not None)
 
+    def factors_of(self, matmul: Instruction, depth: int = 0) -> list[Instruction]:
+        """The instructions whose results a matmul multiplies."""
+        made = (self.operand(matmul, number) for number in self.factors(matmul, depth))
+        return [line for line in made if line is not None]
+
     def factors(self, instruction: Instruction, depth: int = 0) -> frozenset[int]:
         """The numbers of the operands that a matmul multiplies, whatever it does to them before."""
         if not self.is_matmul(instruction):
@@ -386,12 +391,7 @@ class Instructions:
         if callee not in self._factors:
             self._factors[callee] = frozenset()
             if depth < MAX_NESTED:
-                multiplied = (
-                    line
-                    for matmul in self.of(callee)
-                    for number in self.factors(matmul, depth + 1)
-                    if (line := self.operand(matmul, number)) is not None
-                )
+                multiplied = (line for each in self.of(callee) for line in self.factors_of(each, depth + 1))
                 made_of = reached(multiplied, self.taken)
                 numbers = (line.parameter_number for line in made_of if line.opcode == "parameter")
                 self._factors[callee] = frozenset(number for number in numbers if number is not None)

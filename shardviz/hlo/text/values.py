@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from shardviz.hlo.collective import Origin
@@ -24,6 +23,9 @@ MAX_LOOKS = 100_000
 _TPU_ASYNC = 'custom_call_target="AsyncCollective'
 """The start or the done of a collective in a fusion; its results are the collective's operand and result."""
 _UNKNOWN = ("conditional", "recv", "infeed")
+_WITH_ELEMENTS = PLACES - MOVES - {"get-tuple-element", "all-to-all"}
+"""Opcodes whose results, where these are tuples, have an element for each operand."""
+_FOLLOWED = PLACES | MOVES | {*RUNNING, *_UNKNOWN, "parameter", "while", "custom-call"}
 
 _Value = TypeVar("_Value", bound=Hashable)
 _Result = TypeVar("_Result")
@@ -35,23 +37,11 @@ def max_looks(text: str) -> int:
     return min(MAX_LOOKS, len(text))
 
 
-class Made(Generic[_Value]):
-    """A value that is made of others; with `only_moved` of nothing but their elements, if there are any.
+class Made(NamedTuple, Generic[_Value]):
+    """A value that is made of others; with `only_moved` of nothing but their elements, if there are any."""
 
-    Where a function finds the others, it is called when they are first asked for.
-    """
-
-    __slots__ = ("_operands", "only_moved")
-
-    def __init__(self, operands: Sequence[_Value] | Callable[[], Sequence[_Value]], only_moved: bool) -> None:
-        self._operands = operands
-        self.only_moved = only_moved or not operands
-
-    @property
-    def operands(self) -> Sequence[_Value]:
-        if callable(self._operands):
-            self._operands = self._operands()
-        return self._operands
+    operands: Sequence[_Value]
+    only_moved: bool
 
 
 def folded(
@@ -77,7 +67,7 @@ def folded(
                 return None
             if operands:
                 pending.append((current, operands))
-                pending.extend((operand, ()) for operand in operands)
+                pending.extend([(operand, ()) for operand in operands])
     return known[value]
 
 
@@ -101,74 +91,77 @@ class ProgramValue(NamedTuple):
     path: Path = ()
 
 
+_How = Made[ProgramValue] | Origin | None
+COMPUTED: Made[ProgramValue] = Made((), False)
+_CONSTANT: Made[ProgramValue] = Made((), True)
+
+
 class Values:
     """The values of one text."""
 
     def __init__(self, lines: Instructions) -> None:
         self.lines = lines
-        self._made: dict[ProgramValue, Made[ProgramValue] | Origin | None] = {}
         self._callers: dict[Computation, Instruction | None] = {}
         self._call_sites: dict[tuple[CallSite | None, Instruction], CallSite] = {}
+        self._kept: dict[tuple[Computation, int], bool] = {}
 
-    def how(self, value: ProgramValue) -> Made[ProgramValue] | Origin | None:
+    def how(self, value: ProgramValue) -> _How:
         """Return how a value is made; the origin itself of an argument; None if that is unknown."""
-        made = self._made.get(value, ...)
-        if made is ...:
-            made = self._made[value] = self._how(value)
-        return made
+        made = self.moved(value)
+        if made is not COMPUTED:
+            return made
+        return Made([ProgramValue(each, value.caller) for each in self.lines.taken(value.line)], False)
 
-    def _how(self, value: ProgramValue) -> Made[ProgramValue] | Origin | None:
+    def moved(self, value: ProgramValue) -> _How:
+        """As `how`, but of a value that is computed `COMPUTED` alone: its operands are not looked up."""
         line, caller, path = value
-        opcode = whole_op(line.opcode)
+        opcode, lines = whole_op(line.opcode), self.lines
+        if opcode not in _FOLLOWED:
+            return COMPUTED if opcode != "constant" and line.operands else _CONSTANT
         if opcode == "parameter":
             return self._parameter(value)
-        if opcode in RUNNING and (callee := self.lines.callee(line)) is not None:
-            root, site = self.lines.root(callee), self._call_site(value)
-            if root is None or site is None:
-                return None
-            return Made((ProgramValue(root, site, path),), True)
+        if opcode in RUNNING and (callee := lines.callee(line)) is not None:
+            root, site = lines.root(callee), self._call_site(value)
+            return None if root is None or site is None else Made((ProgramValue(root, site, path),), True)
         if opcode == "while":
             # An element of its state that each run leaves as it is.
-            body, before = self.lines.body(line), self.lines.operand(line, 0)
+            body, before = lines.body(line), lines.operand(line, 0)
             if body is None or before is None or not self._hands_on(body, path):
                 return None
-            return Made((value._replace(line=before),), True)
+            return Made((ProgramValue(before, caller, path),), True)
         if opcode in _UNKNOWN:
             return None
-        if path and opcode in PLACES and opcode not in ("get-tuple-element", "all-to-all", *MOVES):
-            made = self.lines.operand(line, path[0])
+        if path and opcode in _WITH_ELEMENTS:
+            made = lines.operand(line, path[0])
             return None if made is None else Made((ProgramValue(made, caller, path[1:]),), True)
-        is_moved = opcode in PLACES or line.opcode in MOVES
-        if not is_moved and not (opcode == "custom-call" and line.says(_TPU_ASYNC)):
-            is_made = opcode != "constant" and line.operands
-            # Not of a method, which would make a circle of objects that stays until it is searched for.
-            return Made(partial(_taken, self.lines, line, caller) if is_made else (), False)
-        taken = self.lines.taken(line)
+        if opcode == "custom-call" and not line.says(_TPU_ASYNC):
+            return COMPUTED if line.operands else _CONSTANT
+        taken = lines.taken(line)
         if line.opcode in MOVES:
             # Of what a copy begins, the first element is the copy.
             path = path[1:] if line.opcode == "copy-start" else path
-            return Made(tuple(ProgramValue(made, caller, path) for made in taken[:1]), True)
-        path = ()
-        if opcode == "get-tuple-element" and (index := line.element_index) is not None:
-            path = (index, *value.path)
-        taken = taken[ELEMENTS.get(opcode, slice(None))]
-        return Made(tuple(ProgramValue(made, caller, path) for made in taken), True)
+            taken = taken[:1]
+        elif opcode == "get-tuple-element" and (index := line.element_index) is not None:
+            path = (index, *path)
+        else:
+            path, taken = (), taken[ELEMENTS[opcode]] if opcode in ELEMENTS else taken
+        return Made([ProgramValue(made, caller, path) for made in taken], True)
 
-    def _parameter(self, value: ProgramValue) -> Made[ProgramValue] | Origin | None:
-        caller, number = value.caller, value.line.parameter_number
+    def _parameter(self, value: ProgramValue) -> _How:
+        line, caller, path = value
+        number, home = line.parameter_number, line.home
         if number is None:
             return None
         if caller is not None:
-            given = self.lines.operand(caller.line, number)
-            return None if given is None else Made((ProgramValue(given, caller.outer, value.path),), True)
-        home = value.line.home
-        if home.is_entry:
+            given, outer = self.lines.operand(caller.line, number), caller.outer
+        elif home.is_entry:
             return Origin((number,))
-        outside = self.caller_of(home)
-        if outside is None or (outside.opcode == "while" and not self._hands_on(home, value.path)):
-            return None
-        given = self.lines.operand(outside, 0 if outside.opcode == "while" else number)
-        return None if given is None else Made((ProgramValue(given, None, value.path),), True)
+        else:
+            outside, outer = self.caller_of(home), None
+            if outside is None or (outside.opcode == "while" and not self._hands_on(home, path)):
+                return None
+            given = self.lines.operand(outside, 0 if outside.opcode == "while" else number)
+        return None if given is None else Made((ProgramValue(given, outer, path),), True)
 
     def _call_site(self, value: ProgramValue) -> CallSite | None:
         """The call that makes a value; None where a computation runs itself, which has no end."""
@@ -183,16 +176,20 @@ class Values:
 
     def _hands_on(self, body: Computation, path: Path) -> bool:
         """Return whether each run of a loop's body hands on an element of its state as it is."""
-        root = self.lines.root(body) if path else None
-        if root is None or root.opcode != "tuple":
+        if not path:
             return False
-        kept = self.lines.operand(root, path[0])
-        if kept is None or kept.opcode != "get-tuple-element" or kept.element_index != path[0]:
-            return False
-        state = self.lines.operand(kept, 0)
-        return state is not None and state.opcode == "parameter"
+        key = body, path[0]
+        if key not in self._kept:
+            root = self.lines.root(body)
+            is_tuple = root is not None and root.opcode == "tuple"
+            kept = self.lines.operand(root, path[0]) if root and is_tuple else None
+            is_element = kept is not None and kept.opcode == "get-tuple-element"
+            state = self.lines.operand(kept, 0) if kept and is_element else None
+            is_state = state is not None and state.opcode == "parameter"
+            self._kept[key] = is_state and kept is not None and kept.element_index == path[0]
+        return self._kept[key]
 
-    def made_of(self, value: ProgramValue) -> Made[ProgramValue] | Origin | None:
+    def made_of(self, value: ProgramValue) -> _How:
         """As `how`; but an element of a loop's state that its runs change, of which that says nothing, is
         moved there from the runs and from before."""
         line, caller, path = value
@@ -200,13 +197,13 @@ class Values:
             body, before = self.lines.body(line), self.lines.operand(line, 0)
             root = None if body is None else self.lines.root(body)
             if root is None or before is None or not path:
-                return Made((), True)
-            return Made((ProgramValue(root, None, path), value._replace(line=before)), True)
+                return _CONSTANT
+            return Made((ProgramValue(root, None, path), ProgramValue(before, caller, path)), True)
         made = self.how(value)
         if made is None and line.opcode == "parameter":
             loop = self.caller_of(line.home) if caller is None and path else None
             before = None if loop is None or loop.opcode != "while" else self.lines.operand(loop, 0)
-            return Made(() if before is None else (ProgramValue(before, None, path),), True)
+            return _CONSTANT if before is None else Made((ProgramValue(before, None, path),), True)
         return made
 
     def used_by(self, value: ProgramValue) -> Iterator[ProgramValue]:
@@ -231,9 +228,8 @@ class Values:
         elif user.opcode == "tuple":
             yield ProgramValue(user, None, (number, *path))
         elif user.opcode == "while":
-            body = self.lines.body(user)
             yield ProgramValue(user, None, path)
-            if body is not None:
+            if (body := self.lines.body(user)) is not None:
                 yield from self._given(body, 0, path)
         elif whole_op(user.opcode) in RUNNING and (callee := self.lines.callee(user)) is not None:
             yield from self._given(callee, number, path)
@@ -248,15 +244,9 @@ class Values:
     def caller_of(self, called: Computation) -> Instruction | None:
         """The loop, fusion, call or async wrapper that alone runs a computation."""
         if called not in self._callers:
-            instructions = [
-                line
-                for caller in self.lines.computations.callers(called)
-                if (line := self.lines.at(caller)) is not None
-                and (line.opcode == "while" or base_op(line.opcode) in RUNNING)
+            sites = map(self.lines.at, self.lines.computations.callers(called))
+            runs = [
+                line for line in sites if line and (line.opcode == "while" or base_op(line.opcode) in RUNNING)
             ]
-            self._callers[called] = instructions[0] if len(instructions) == 1 else None
+            self._callers[called] = runs[0] if len(runs) == 1 else None
         return self._callers[called]
-
-
-def _taken(lines: Instructions, line: Instruction, caller: CallSite | None) -> list[ProgramValue]:
-    return [ProgramValue(made, caller) for made in lines.taken(line)]

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.hlo import CollectiveMatmul, HloModule, ShardyModule
-from shardviz.hlo.totals import Tally
+from shardviz.hlo.collective import Tally
 from shardviz.render.lines import Cell, fitting_columns, printable, records, sentence, sentences, table
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.collective_rows import RIGHT, rows_of

@@ -13,8 +13,7 @@ from rich.text import Text
 from shardviz.compare.comparison import under_way
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul
-from shardviz.hlo.collective import MatmulOrder, by_permute
-from shardviz.hlo.totals import Total
+from shardviz.hlo.collective import MatmulOrder, Total, by_permute
 from shardviz.render.caption import axes_text, group_along, marked_group
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.hlo.collective_changes import lacking
+from shardviz.hlo.dumps import PassStage
 from shardviz.hlo.mlir.shardings import ARGUMENT, RESULT, Axes, ShardedTensor
-from shardviz.hlo.pass_stages import PassStage
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import colour_axes

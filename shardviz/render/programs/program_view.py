@@ -10,7 +10,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.hlo import Collective, HloModule, ShardyModule
-from shardviz.hlo.totals import totals
+from shardviz.hlo.collective import totals
 from shardviz.render.lines import (
     Cell,
     printable_line,

@@ -11,7 +11,7 @@ from textual.events import Click
 from textual.widgets import Static
 
 from shardviz.errors import ShardvizError
-from shardviz.hlo.pass_stages import PassStage
+from shardviz.hlo.dumps import PassStage
 from shardviz.lessons.measures import AnswerLocation
 from shardviz.planner.problem import Problem
 from shardviz.render.programs.program_pages import ListedProgram, read_program

@@ -6,7 +6,7 @@ from time import monotonic
 
 from rich.text import Text
 
-from shardviz.hlo.pass_stages import PassStage
+from shardviz.hlo.dumps import PassStage
 from shardviz.planner.problem import Problem
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette

@@ -17,7 +17,7 @@ from shardviz.documents.summaries import HEAD, says_summary
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, quote
 from shardviz.forms.parsing import looks_like_command
 from shardviz.forms.share import from_string
-from shardviz.hlo.dump_files import final_files
+from shardviz.hlo.dumps import final_files
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.user_files import example_program, is_folder, named_path, open_file

@@ -1,29 +1,148 @@
-"""A compiler's dumps after each of its passes → the few passes that changed shardings or collectives."""
+"""A compiler's dumps after each of its passes → the files of one program in order, and the few passes that
+changed shardings or collectives.
+
+`xla_dump_to` with `xla_dump_hlo_pass_re=.*` writes, for the program ``jit_f`` with the number 4:
+
+    module_0004.jit_f.before_optimizations.txt
+    module_0004.jit_f.0007.spmd-partitioner.after_spmd-partitioning.before_call-inliner.txt
+    module_0004.jit_f.cl_1014260217.0013.xla-partitioner.after_shardy-xla.before_dce.txt (TPU)
+    module_0004.jit_f.cpu_after_optimizations.txt
+    shardy/module_0004.jit_f/02.after_propagation.mlir
+
+and many that are not modules: assembly, options, buffer assignments.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
 
-from shardviz.errors import NotationError, QuestionError, plural
+from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.hlo.collective import OPS, Collective, CollectiveMatmul
 from shardviz.hlo.collective_changes import INSERTED, collective_changes, described, one
-from shardviz.hlo.dump_files import pass_name
 from shardviz.hlo.listing import stripped_lines
 from shardviz.hlo.mlir.operations import MlirModule
 from shardviz.hlo.mlir.shardings import ARGUMENT, RESULT, ShardedTensor, changed_shardings, tensor_shardings
 from shardviz.hlo.mlir.shardy import read_module
 from shardviz.hlo.module import read_hlo
+from shardviz.hlo.text_file import HOW
 from shardviz.sharding import Mesh
 
+SHARDY = "shardy-xla"
+"""XLA's name of the pass that runs Shardy."""
+
+_FILE = re.compile(
+    r"module_(?P<number>\d{1,9})\.(?P<module>[^/]+?)(?:\.cl_\d{1,12})?\."
+    r"(?:(?P<place>\d{4,6})\.(?P<passed>[^/]+)"
+    r"|(?P<first>before_optimizations)"
+    r"|(?P<last>(?:[a-z]\w*(?:\.\w+)?_)?after_(?:optimizations|(?P<codegen>codegen))))\.(?:txt|hlo\.pb)"
+)
+"""Where TPUs leave two last programs, the one after code generation is as it runs."""
+_SHARDY_FILE = re.compile(
+    r"(?:.*/)?shardy/module_(?P<number>\d{1,9})\.(?P<module>[^/]+)/(?P<place>\d{1,3})\.(?P<passed>[^/]+)\.mlir"
+)
+_FIRST, _PASSES, _LAST, _SHARDY = range(4)
+_PASS = re.compile(r"(?P<pipeline>[^/]*?)\.after_(?P<name>.+?)(?:\.before_[^/]*)?")
 _IS_HLO = re.compile(r"\s*HloModule\s")
 _IS_SHARDY = re.compile(r"^\s*module\b", re.MULTILINE)
 _PARTITIONED = re.compile(r"\.after_(?:tpu-)?spmd-partitioning\b")
 _BEFORE_PARTITIONING = ".after_shardy-xla."
 PROGRAM = "the program as it was written"
 CONTEXT_LINES = 2
+
+
+class DumpFile(NamedTuple):
+    """One file: its path in the folder, the module's name and XLA's number of it."""
+
+    path: str
+    module: str
+    number: int
+
+
+def dump_files(paths: Iterable[str], module: str) -> tuple[DumpFile, ...]:
+    """The files of the program `module` (``jit_f``), in the order in which the compiler wrote them.
+
+    Where a process has compiled several programs of that name, those of the last. Shardy's files come
+    before the module that XLA dumped after it.
+    """
+    found: dict[int, list[tuple[tuple[int, int], DumpFile]]] = {}
+    for path in paths:
+        match = _SHARDY_FILE.fullmatch(path) or _FILE.fullmatch(path.rpartition("/")[2])
+        groups = match.groupdict() if match else {}
+        if match is None or match["module"] != module or groups.get("codegen"):
+            continue
+        number, place = int(match["number"]), (_FIRST if groups.get("first") else _LAST, 0)
+        if groups["place"]:
+            place = _PASSES if "first" in groups else _SHARDY, int(groups["place"])
+        found.setdefault(number, []).append((place, DumpFile(path, module, number)))
+    latest = found[max(found)] if found else []
+    start = min((place for place, file in latest if f".after_{SHARDY}." in file.path), default=(1, -1))
+
+    def order(placed: tuple[tuple[int, int], DumpFile]) -> tuple[int, ...]:
+        place, _ = placed
+        return (*start, 0, place[1]) if place[0] == _SHARDY else (*place, 1, 0)
+
+    return tuple(file for _, file in sorted(latest, key=order))
+
+
+def distinct_names(files: Iterable[DumpFile]) -> dict[str, DumpFile]:
+    """The files by the names of their modules; a process compiles several of one name, ``jit_f (2)``."""
+    seen: Counter[str] = Counter()
+    found = {}
+    for file in files:
+        seen[file.module] += 1
+        number = seen[file.module]
+        found[f"{file.module} ({number})" if number > 1 else file.module] = file
+    return found
+
+
+def final_files(paths: Iterable[str]) -> tuple[DumpFile, ...]:
+    """The file of each module's final program, in the order in which they were compiled."""
+    found: dict[tuple[int, str], DumpFile] = {}
+    for path in sorted(paths, key=lambda each: "after_codegen" in each):
+        match = _FILE.fullmatch(path.rpartition("/")[2])
+        if match and match["last"]:
+            key = int(match["number"]), match["module"]
+            found[key] = DumpFile(path, key[1], key[0])
+    return tuple(found[key] for key in sorted(found))
+
+
+def final_programs(folder: Path) -> tuple[DumpFile, ...]:
+    """The final programs in a folder of dumps. Raises `QuestionError` where there is none."""
+    where = quote(str(folder))
+    try:
+        names = sorted(str(path) for path in folder.iterdir())
+    except OSError as error:
+        raise QuestionError(f"cannot read {where}: {error.strerror}", HOW) from None
+    files = final_files(names)
+    if not files:
+        texts = [name for name in names if name.endswith((".txt", ".mlir"))]
+        named = f"name a file in it, such as {texts[0]}" if texts else HOW
+        raise QuestionError(f"{where} is a folder without the final program of a module", named)
+    return files
+
+
+def pass_name(path: str) -> str:
+    """``dce (spmd-cleanup)``: the pass after which a file was written, and its pipeline."""
+    match = _SHARDY_FILE.fullmatch(path)
+    if match is not None:
+        return f"shardy {match['passed']}"
+    match = _FILE.fullmatch(path.rpartition("/")[2])
+    if match is None:
+        return path
+    if match["passed"] is None:
+        return match["first"] or match["last"]
+    passed = _PASS.fullmatch(match["passed"])
+    if passed is None:
+        return match["passed"]
+    if passed["name"] == "pipeline-start":
+        return f"before {passed['pipeline']}"
+    return f"{passed['name']} ({passed['pipeline']})"
 
 
 @dataclass(frozen=True)
@@ -58,17 +177,14 @@ class PassStage:
     collective_matmuls: tuple[CollectiveMatmul, ...] = ()
 
     def diff(self) -> tuple[str, ...]:
-        """A unified diff of the two modules, layouts, metadata and backend_config folded away.
-
-        Empty for the input, which has nothing before it.
-        """
+        """A unified diff of the two modules, layouts, metadata and backend_config folded away; empty for the
+        input, which has nothing before it."""
         from difflib import unified_diff
 
         if not self.before_text:
             return ()
         before, after = [*stripped_lines(self.before_text)], [*stripped_lines(self.after_text)]
-        lines = unified_diff(before, after, "before", self.pass_name, n=CONTEXT_LINES, lineterm="")
-        return tuple(lines)
+        return tuple(unified_diff(before, after, "before", self.pass_name, n=CONTEXT_LINES, lineterm=""))
 
 
 def read_passes(
@@ -80,14 +196,11 @@ def read_passes(
     axes; `slices` as in `read_hlo`. Raises `QuestionError` when the mesh has another number of devices than
     the program.
     """
-    shardy = _shardy_states(dumps, mesh)
-    hlo = [dump for dump in dumps if _IS_HLO.match(dump.text)]
-    stages = [*_shardy_stages(shardy)]
-    return (*stages, *_hlo_stages(hlo, mesh, slices, has_input=bool(stages)))
+    stages = [*_shardy_stages([*_shardy_states(dumps, mesh)])]
+    return (*stages, *_hlo_stages([*_hlo_states(dumps, mesh, slices)], has_input=bool(stages)))
 
 
-@dataclass(frozen=True)
-class _State:
+class _State(NamedTuple):
     """One module: its shardings, its collectives and its schedule."""
 
     dump: Dump
@@ -102,23 +215,16 @@ class _State:
             splits = changed_shardings(before.splits, splits)
         elif kind == "input":
             splits = tuple(split for split in splits if split.op in (ARGUMENT, RESULT))
+        texts = before.dump.text if before else "", self.dump.text
+        earlier = before.collectives if before else ()
+        name = pass_name(self.dump.name)
         return PassStage(
-            kind,
-            title,
-            pass_name(self.dump.name),
-            before.collectives if before else (),
-            self.collectives,
-            splits,
-            before.dump.text if before else "",
-            self.dump.text,
-            tuple(changes),
-            self.matmuls,
+            kind, title, name, earlier, self.collectives, splits, *texts, tuple(changes), self.matmuls
         )
 
 
-def _shardy_states(dumps: Sequence[Dump], mesh: Mesh | None) -> list[_State]:
+def _shardy_states(dumps: Sequence[Dump], mesh: Mesh | None) -> Iterator[_State]:
     """The modules of Shardy: those that declare a mesh of its own."""
-    states: list[_State] = []
     for dump in dumps:
         if "sdy.mesh @" not in dump.text or not _IS_SHARDY.search(dump.text):
             continue
@@ -126,14 +232,13 @@ def _shardy_states(dumps: Sequence[Dump], mesh: Mesh | None) -> list[_State]:
         # Shardy inside XLA leaves out axes of size 1.
         for given in dict.fromkeys((mesh, None)):
             try:
-                read = read_module(module, given)
+                collectives = read_module(module, given).collectives
             except NotationError:
                 break
             except QuestionError:
                 continue
-            states.append(_State(dump, read.collectives, tensor_shardings(module)))
+            yield _State(dump, collectives, tensor_shardings(module))
             break
-    return states
 
 
 def _shardy_stages(states: Sequence[_State]) -> Iterator[PassStage]:
@@ -159,10 +264,22 @@ def _shardy_stages(states: Sequence[_State]) -> Iterator[PassStage]:
             yield after.stage("rewrite", title, before)
 
 
-def _hlo_stages(
-    dumps: Sequence[Dump], mesh: Mesh | None, slices: Sequence[int] | None, has_input: bool
-) -> Iterator[PassStage]:
-    states = [*_states(dumps, mesh, slices)]
+def _hlo_states(dumps: Sequence[Dump], mesh: Mesh | None, slices: Sequence[int] | None) -> Iterator[_State]:
+    """The modules of XLA; most are that of the dump before, and read once."""
+    text, module = "", None
+    for dump in dumps:
+        if not _IS_HLO.match(dump.text):
+            continue
+        if module is None or dump.text != text:
+            try:
+                module = read_hlo(dump.text, mesh, slices=slices)
+            except NotationError:
+                continue
+            text = dump.text
+        yield _State(dump, module.collectives, (), module.collective_matmuls, module.is_scheduled)
+
+
+def _hlo_stages(states: Sequence[_State], has_input: bool) -> Iterator[PassStage]:
     if not states:
         return
     if not has_input:
@@ -179,7 +296,7 @@ def _hlo_stages(
             shown, partitioned = state, 1
         elif changes and not (state is states[-1] and state.is_scheduled):
             # The text is that right before the pass, the collectives are those that were last shown.
-            before = replace(shown, dump=previous.dump, splits=previous.splits)
+            before = shown._replace(dump=previous.dump, splits=previous.splits)
             yield state.stage("rewrite", _title(changes), before, changes)
             shown = state
         previous = state
@@ -218,36 +335,20 @@ def _partitioner(before: _State, after: _State, tried: Sequence[Collective] = ()
     return after.stage("partitioner", f"the partitioner inserts {inserted}", before, changes)
 
 
-def _states(dumps: Sequence[Dump], mesh: Mesh | None, slices: Sequence[int] | None) -> Iterator[_State]:
-    """The modules in order; most are that of the dump before, and read once."""
-    text, module = "", None
-    for dump in dumps:
-        if module is None or dump.text != text:
-            try:
-                module = read_hlo(dump.text, mesh, slices=slices)
-            except NotationError:
-                continue
-            text = dump.text
-        yield _State(dump, module.collectives, (), module.collective_matmuls, module.is_scheduled)
-
-
 def _changes(before: _State, after: _State) -> tuple[str, ...]:
     """The collective matmuls that came to be, and the changes of collectives."""
-    known = {_kind(matmul) for matmul in before.matmuls}
+    known = {(each.op, each.axes, each.bytes, each.directions) for each in before.matmuls}
     found = []
-    for matmul in (matmul for matmul in after.matmuls if _kind(matmul) not in known):
-        axes = f" over {', '.join(matmul.axes)}" if matmul.axes else ""
-        ways = "both directions" if matmul.directions == 2 else "one direction"
-        found.append(
-            f"{one(matmul.op)}{axes} of {matmul.bytes:,} bytes is a collective matmul: "
-            f"permutes in {ways} around {plural(len(matmul.matmuls), 'partial matmul')}"
-        )
+    for matmul in after.matmuls:
+        if (matmul.op, matmul.axes, matmul.bytes, matmul.directions) not in known:
+            axes = f" over {', '.join(matmul.axes)}" if matmul.axes else ""
+            ways = "both directions" if matmul.directions == 2 else "one direction"
+            found.append(
+                f"{one(matmul.op)}{axes} of {matmul.bytes:,} bytes is a collective matmul: "
+                f"permutes in {ways} around {plural(len(matmul.matmuls), 'partial matmul')}"
+            )
     in_order = before.is_scheduled and after.is_scheduled
     return (*found, *collective_changes(before.collectives, after.collectives, in_order))
-
-
-def _kind(matmul: CollectiveMatmul) -> tuple[object, ...]:
-    return matmul.op, matmul.axes, matmul.bytes, matmul.directions
 
 
 def _title(changes: Sequence[str]) -> str:

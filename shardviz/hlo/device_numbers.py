@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from shardviz.errors import NotationError, QuestionError, plural
 from shardviz.hlo.collective import RAGGED, Collective
-from shardviz.hlo.groups.group_text import (
+from shardviz.hlo.group_text import (
     WrittenMesh,
     check_ids,
     mesh_of_sharding,
@@ -27,8 +27,8 @@ from shardviz.hlo.groups.group_text import (
     parse_replica_groups,
     written_mesh,
 )
-from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups, linked, placed_lists
 from shardviz.hlo.mlir.attributes import mesh_literals
+from shardviz.hlo.replica_groups import Lists, ReplicaGroups, linked, placed_lists
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.hlo.text.opcodes import base_op
 from shardviz.sharding import Mesh
@@ -65,7 +65,7 @@ class DeviceNumbers:
 
     def groups(self, instruction: Instruction) -> ReplicaGroups:
         """The groups of a collective, as positions. Raises `NotationError` when they cannot be read."""
-        channel, use_global = bool(instruction.channel), None
+        channel, use_global = instruction.form.has_channel, None
         if base_op(instruction.opcode) in _WITHOUT_GLOBAL_IDS:
             everyone = self.partitions if channel else self.replicas
         else:
@@ -155,7 +155,10 @@ def program_mesh(
     """
     if given is None and not infer:
         return None, numbers
-    written = [*written, *_meshes_of_groups(instructions)]
+    written = [*written]
+    for text in dict.fromkeys(line.attributes.get("replica_groups", "") for line in instructions):
+        with suppress(NotationError):
+            written += filter(None, [written_mesh(text)])
     mesh = given or _mesh_of_instructions(instructions, numbers, written)
     may_have_orders = (given or mesh is None) and numbers.slices is None
     if may_have_orders and (given is None or given.device_order is None):
@@ -186,14 +189,6 @@ def written_meshes(header: str, text: str, sharding: int) -> list[WrittenMesh]:
     return meshes if sharded is None else [*meshes, sharded]
 
 
-def _meshes_of_groups(instructions: Iterable[Instruction]) -> Iterator[WrittenMesh]:
-    """The meshes that the groups of collectives write out, each once, where they can be read."""
-    for text in dict.fromkeys(line.attributes.get("replica_groups", "") for line in instructions):
-        with suppress(NotationError):
-            if (mesh := written_mesh(text)) is not None:
-                yield mesh
-
-
 def _mesh_of_instructions(
     instructions: Iterable[Instruction], numbers: DeviceNumbers, written: Iterable[WrittenMesh]
 ) -> Mesh | None:
@@ -206,7 +201,7 @@ def _mesh_of_instructions(
     """
     keys = ("replica_groups", "source_target_pairs", "use_global_device_ids")
     cases = {
-        (*map(line.attributes.get, keys), bool(line.channel), line.opcode): line for line in instructions
+        (*map(line.attributes.get, keys), line.form.has_channel, line.opcode): line for line in instructions
     }
     groups, permutes = [], []
     for case in cases.values():
@@ -217,9 +212,9 @@ def _mesh_of_instructions(
                 groups.append(numbers.groups(case))
     total = numbers.total
     if not numbers.is_known:
-        highest = [i for pairs in permutes for pair in pairs for i in pair]
-        sizes = [mesh.size for mesh in written]
-        total = max([*(group.total for group in groups), *(i + 1 for i in highest), *sizes], default=0)
+        highest = [i + 1 for pairs in permutes for pair in pairs for i in pair]
+        named = [mesh.size for mesh in written]
+        total = max([*(group.total for group in groups), *highest, *named], default=0)
     if numbers.slices is not None:
         groups.append(across(numbers.slices))
         written = [mesh for mesh in written if mesh.order is None]
@@ -231,11 +226,7 @@ def mesh_of_collectives(collectives: Iterable[Collective], devices: int) -> Mesh
 
     There are so many `devices`, or as many as the groups name.
     """
-    listed = {
-        (collective.op == "collective-permute", collective.groups)
-        for collective in collectives
-        if collective.groups
-    }
+    listed = {(each.op == "collective-permute", each.groups) for each in collectives if each.groups}
     ids = [i for _, groups in listed for group in groups for i in group]
     return mesh_of_groups(
         max([devices - 1, *ids]) + 1,

@@ -20,7 +20,7 @@ from operator import mul
 from typing import NamedTuple
 
 from shardviz.errors import NotationError
-from shardviz.hlo.groups.replica_groups import Lists, ReplicaGroups, axis_groups, check_listable, one_group
+from shardviz.hlo.replica_groups import Lists, ReplicaGroups, axis_groups, check_listable, one_group
 from shardviz.sharding.axis_parts import SubAxis
 from shardviz.sharding.digits import AxisSizes, Nest, cut, length, merged, numbers, part_name, transposed
 
