@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -101,6 +101,7 @@ class ShardvizApp(ResilientApp):
         self.lesson: LessonView | None = None
         self._first_lesson, self._is_presenting, self._warning = lesson, present, warning
         self._keys = keys
+        self._keys_version: tuple[int, ...] | None = None
         self._session = KeptSession(self, self.state, may_keep=not is_guest)
 
     own_commands: ClassVar[Sequence[Command]] = ()
@@ -129,9 +130,9 @@ class ShardvizApp(ResilientApp):
         yield KeyFooter()
 
     async def on_mount(self) -> None:
-        if self._keys is not None and (refused := own_keys.use_own_keys(self._keys)) is not None:
-            self._warning = f"{self._warning} {error_words(refused)} The default keys apply.".strip()
-        self.set_keymap(keymap())
+        if self._keys is not None:
+            self._use_keys(self._keys)
+            self.set_interval(1.0, partial(self._use_keys, self._keys))
         self.theme_changed_signal.subscribe(self, lambda _theme: self.show_problem())
         self.screen.bindings_updated_signal.subscribe(self, lambda _bindings: self._show_keys())
         self.workspace.is_left = not self.workspace.is_narrow and self.state.area == "layout"
@@ -220,6 +221,18 @@ class ShardvizApp(ResilientApp):
         if self.lesson is not None:
             everywhere = self.lesson.commands_among(everywhere)
         return [free for each in everywhere if (free := each.without(letters)) is not None]
+
+    def _use_keys(self, path: Path) -> None:
+        """Have the keys of a file, where it is another than before."""
+        version = own_keys.version(path)
+        if version != self._keys_version:
+            self._keys_version = version
+            if (refused := own_keys.use_own_keys(path)) is not None:
+                words = f"{error_words(refused)} The default keys apply."
+                self.notify(words, severity="warning", timeout=15)
+            self.set_keymap(keymap())
+            for screen in self.screen_stack:
+                screen.query("KeyFooter, ScreenTabs").refresh()
 
     def _show_keys(self) -> None:
         main, workspace = self.screen_stack[0], self.workspace

@@ -1,6 +1,5 @@
 """Keys of one's own: a TOML file in the platform's configuration directory, with a table for each part of
-the application, such as ``[step]`` and ``next-round = "l"``. The registry's commands have them from when the
-application starts; footer, help and palette have them from there."""
+the application, such as ``[step]`` and ``next-round = "l"``. Footer, help and palette show them too."""
 
 from __future__ import annotations
 
@@ -27,6 +26,15 @@ def keys_path() -> Path:
     from platformdirs import user_config_path
 
     return user_config_path("shardviz", appauthor=False) / FILE
+
+
+def version(path: Path) -> tuple[int, ...]:
+    """Numbers that differ when a file was written anew; none where it cannot be looked at."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def use_own_keys(path: Path) -> QuestionError | None:

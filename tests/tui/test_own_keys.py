@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from dataclasses import replace
@@ -15,7 +16,7 @@ from textual.widgets import Input
 from shardviz.tui.bars import KeyFooter
 from shardviz.tui.own_keys import keys_path, use_own_keys
 from shardviz.tui.registry import COMMANDS, keymap, set_own_keys, textual_name
-from tests.tui.conftest import drive, text_of
+from tests.tui.conftest import drive, text_of, until
 
 ROOT = Path(__file__).parents[2]
 
@@ -88,7 +89,7 @@ def test_the_example_of_the_documentation_is_not_refused(path):
     assert keymap()["everywhere.quit"] == "f10"
 
 
-def test_the_application_has_them_everywhere(path):
+def test_the_application_has_them_everywhere_and_again_when_the_file_changes(path):
     path.write_text(
         "[everywhere]\nquit = 'Q'\nplan = ['X', 'f3']\nundo = []\n[lesson]\nleave-the-lesson = 'D'\n"
     )
@@ -105,7 +106,16 @@ def test_the_application_has_them_everywhere(path):
         await pilot.press("question_mark", "end")
         await pilot.pause(0.3)
         assert "Q  Quit" in text_of(app), text_of(app)
-        await pilot.press("escape", "Q")
+        path.write_text("[everywhere]\nquit = 'W'\nrank-shardings = 'f9'\n")
+        os.utime(path, (1, 1))
+        await until(pilot, lambda: "everywhere.rank-shardings" in app._keymap)
+        await pilot.press("escape", "Q", "1")
+        assert "W quit" in text_of(app)
+        assert app.pane.area == "layout"
+        path.unlink()
+        await until(pilot, lambda: not app._keymap)
+        assert "q quit" in text_of(app)
+        await pilot.press("q")
         assert app._exit
 
     drive(script, keys=path)
