@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shardviz.lazy_names import LazyImports
-from shardviz.render.exports import Subject, Timelines
+from shardviz.render.exports import Subject
 
 with LazyImports():
     from shardviz.documents import fields
@@ -88,7 +88,7 @@ class ShownTimes(Shown):
     @property
     def _subject(self) -> Subject:
         first = self.tellers[0]
-        return Subject(Timelines(self.tellers), f"{first.title} on {first.machine}")
+        return Subject(self.tellers, f"{first.title} on {first.machine}")
 
 
 @dataclass(frozen=True, repr=False)

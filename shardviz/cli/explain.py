@@ -23,7 +23,7 @@ with LazyImports():
     from shardviz.cli import step as step_command
     from shardviz.documents import fields, programs, rounds
     from shardviz.documents import plans as documents
-    from shardviz.render import cost_view, machine_view, plan_view, plans_compared, sweep_view
+    from shardviz.render import cost_view, measurements, plan_view, plans_compared, sweep_view
     from shardviz.render.programs import hlo_picture, target_answers
     from shardviz.render.rounds import matmul_picture
     from shardviz.render.times import report
@@ -332,7 +332,7 @@ def _print_answer(
     if session.job is not None:
         mesh = answer.problem.mesh
         axes = [(axis,) for axis in mesh.axis_names]
-        output.show(machine_view.job_lines(session.job, mesh, axes, *page))
+        output.show(measurements.job_lines(session.job, mesh, axes, *page))
     output.show(cost_view.explain_view(cost, *page, not given["no_layout"], output.verbose))
     if with_times and not session.has_hardware:
         output.show_below(report.timeline_view(of_plan.plan_timeline(cost), *page, output.verbose))

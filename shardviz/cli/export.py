@@ -18,7 +18,7 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import TargetSession
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, subject_of, title_of
+from shardviz.render.exports import Subject, subject_of, title_of
 from shardviz.reports.trials import TrialTable
 from shardviz.targets import Target
 from shardviz.user_files import new_path, write_file
@@ -34,7 +34,8 @@ with LazyImports():
     from shardviz.forms import command_line, resolve, share
     from shardviz.lessons import attempt as attempts
     from shardviz.lessons import course
-    from shardviz.render.exports import html, script, site, svg
+    from shardviz.planner.pricing import costs
+    from shardviz.render.exports import html, lesson_files, script, svg
     from shardviz.render.times import timeline_rows
     from shardviz.timeline import of_plan, of_program
 
@@ -111,10 +112,10 @@ def _site(names: Sequence[str], output: str | None, force: bool) -> int:
         raise QuestionError("a site needs a folder to write", "add -o FOLDER")
     folder = Path(output).expanduser()
     lessons = [*map(course.find, names)] or course.course()
-    new_path(str(folder / site.INDEX), force)
+    new_path(str(folder / lesson_files.INDEX), force)
     count = 0
     with working(lambda: f"drawing {count} of {plural(len(lessons), 'lesson')}"):
-        for name, page in site.site(lessons):
+        for name, page in lesson_files.site(lessons):
             path = new_path(str(folder / name), force)
             with suppress(OSError):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -126,12 +127,12 @@ def _site(names: Sequence[str], output: str | None, force: bool) -> int:
 
 def written(subject: Subject, columns: int | None, form: str) -> str:
     """The file's text. Raises `ShardvizError` where the subject has no such form."""
-    if isinstance(subject.shown, SweepChart | TrialTable) and form in ("python", "notebook"):
-        shown = "a sweep is a chart" if isinstance(subject.shown, SweepChart) else "combinations are a table"
+    if isinstance(subject.shown, costs.Sweep | TrialTable) and form in ("python", "notebook"):
+        shown = "a sweep is a chart" if isinstance(subject.shown, costs.Sweep) else "combinations are a table"
         raise QuestionError(f"{shown}, and {form} is a program", "take svg or html")
-    if isinstance(subject.shown, Timelines) and form == "trace":
-        return timeline_rows.trace(subject.shown.timelines)
-    if isinstance(subject.shown, Timelines) and form not in ("svg", "html"):
+    if isinstance(subject.shown, tuple) and form == "trace":
+        return timeline_rows.trace(subject.shown)
+    if isinstance(subject.shown, tuple) and form not in ("svg", "html"):
         raise QuestionError(f"a timeline cannot be written as {form}", "take svg, html or trace")
     if form == "trace":
         hint = "add --time to explain, or take a compiled program: hlo FILE --machine v5e:2x4"
@@ -140,7 +141,7 @@ def written(subject: Subject, columns: int | None, form: str) -> str:
         return script.script(subject)
     if form == "notebook":
         return script.notebook(subject)
-    if isinstance(subject.shown, JaxProgram):
+    if isinstance(subject.shown, str):
         problem = f"--as does not apply to the picture {form}"
         raise QuestionError(problem, "take python or notebook, or add --as problem")
     width = {} if columns is None else {"width": columns}
@@ -195,19 +196,19 @@ def _subject_of_command(ctx: click.Context, part: Part | None) -> Subject:
             return Subject(table, f"{table.name} on {table.target}")
         case "profile":
             profile = profile_command.read_profile(given)
-            return replace(_times_of(profile.timeline), shown=Timelines(profile.timelines))
+            return replace(_times_of(profile.timeline), shown=profile.timelines)
         case _:
             if len(given["lessons"]) != 1:
                 raise QuestionError("an export needs one lesson", "give its number or its name: lesson 11")
             lesson = course.find(given["lessons"][0])
             if lesson.program and part is None:
-                return Subject(JaxProgram(lesson.program), lesson.full_title)
+                return Subject(lesson.program, lesson.full_title)
             draft, part = (lesson.setup, None) if part == "start" else (lesson.solution, part)
             return _subject_of(resolve.resolve(draft), lesson.screen, part, lesson.full_title)
 
 
 def _times_of(timeline: ProgramTimeline) -> Subject:
-    return Subject(Timelines((timeline,)), f"{timeline.title} on {timeline.machine}")
+    return Subject((timeline,), f"{timeline.title} on {timeline.machine}")
 
 
 def _of_string(text: str, part: Part | None) -> Subject:
@@ -267,7 +268,7 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
 
 def _chart(question: PricedProblem, over: str) -> Subject:
     sweep = question.sweep(over)
-    return Subject(SweepChart(sweep), f"{question.problem.text} over sizes of {sweep.name}")
+    return Subject(sweep, f"{question.problem.text} over sizes of {sweep.name}")
 
 
 def _timed(question: PricedProblem, targets: Sequence[Target], timeout: float) -> Subject:
@@ -283,7 +284,7 @@ def _timed(question: PricedProblem, targets: Sequence[Target], timeout: float) -
         times = answer.target_times(result, question.machine)
         timelines += [timeline for timeline in (times.model, times.scheduler) if timeline is not None]
     shown = tuple(timelines) or (of_plan.plan_timeline(answer.cost),)
-    return Subject(Timelines(shown), f"{title_of(question.problem)}: what runs when")
+    return Subject(shown, f"{title_of(question.problem)}: what runs when")
 
 
 def _subject_of(resolved: ResolvedProblem, screen: str, part: Part | None, title: str = "") -> Subject:

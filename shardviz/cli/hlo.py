@@ -28,10 +28,10 @@ with LazyImports():
     from shardviz.hlo.text import call_graph
     from shardviz.render import lines
     from shardviz.render.programs import (
+        array_table,
         changes_view,
         cost_lines,
         hlo_picture,
-        out_of_memory,
         program_view,
     )
     from shardviz.render.times import report as time_report
@@ -136,7 +136,7 @@ def command(
     del question
     report, remade = answer.report, answer.remade
     failed = lines.sentences(answer.stuck, output.width, lead="✗ ")
-    failed += out_of_memory.out_of_memory_lines(answer.out_of_memory, output.width, output.verbose)
+    failed += array_table.out_of_memory_lines(answer.out_of_memory, output.width, output.verbose)
     if report is None:
         is_given = given is not None
         is_inferred = answer.mesh is not None and not is_given

@@ -30,7 +30,7 @@ with LazyImports():
     from shardviz.forms import state_file
     from shardviz.lessons import hand_in, writing
     from shardviz.render import lesson_view
-    from shardviz.render.exports import lesson_notebook
+    from shardviz.render.exports import lesson_files
 
 COMPILER_S = 300.0
 """The time limit of one compiler."""
@@ -175,7 +175,7 @@ def _notebook(lessons: Sequence[str], file: str | None) -> int:
         raise QuestionError("--notebook needs one lesson", "give its number or its name: 8 --notebook")
     lesson = find(lessons[0])
     path = new_path(file or free_name(lesson.name, "ipynb"))
-    write_file(path, lesson_notebook.lesson_notebook(lesson))
+    write_file(path, lesson_files.lesson_notebook(lesson))
     click.echo(f"{path}: open it in Jupyter or Colab")
     return ExitCode.FINE
 

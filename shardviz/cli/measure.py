@@ -30,7 +30,7 @@ with LazyImports():
     from shardviz.hardware import machine as hardware_machine
     from shardviz.hardware import machine_file
     from shardviz.render import lines as render_lines
-    from shardviz.render import machine_view, measurements
+    from shardviz.render import measurements
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Worker
@@ -252,7 +252,7 @@ def _printer(session: _Session, output: CommandOutput) -> Callable[[Measurement]
         return lambda _row: None
     table = measurements.MeasuredRows(question, session.placed, *output.page)
     if session.job is not None:
-        lines = machine_view.job_lines(session.job, question.mesh, question.groups, *output.page)
+        lines = measurements.job_lines(session.job, question.mesh, question.groups, *output.page)
         if lines:
             output.show(lines[:-1])
 

@@ -27,7 +27,7 @@ with LazyImports():
     from shardviz.models import checkpoint as checkpoints
     from shardviz.models import rule_files, serving, sources
     from shardviz.planner.problem import training
-    from shardviz.render import checkpoint_view, model_view
+    from shardviz.render import model_view
     from shardviz.render.programs import target_answers
     from shardviz.targets import hardware
 
@@ -190,6 +190,6 @@ def checkpoint(
     restore = checkpoints.restored(found, asked, named)
     output.answer(
         lambda: fields.KINDS["checkpoint"].document(restore, found, found.model),
-        lambda: checkpoint_view.checkpoint_lines(restore, *output.page, output.verbose),
-        "every array" if len(restore.arrays) > checkpoint_view.MOST else "",
+        lambda: model_view.checkpoint_lines(restore, *output.page, output.verbose),
+        "every array" if len(restore.arrays) > model_view.MOST else "",
     )

@@ -30,7 +30,8 @@ with LazyImports():
     from shardviz.hardware import machine_file
     from shardviz.hlo import text_file
     from shardviz.models import rule_files
-    from shardviz.render.programs import program_view, refusal_view, trials_view, values_view
+    from shardviz.render.programs import program_view, trials_view
+    from shardviz.render.rounds import device_values
     from shardviz.render.times import report as time_report
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def command(
                 if output.as_json:
                     print_json(KINDS["refusal"].document(refusal))
                     raise
-                output.show(refusal_view.refusal_view(refusal, output.width, output.verbose))
+                output.show(trials_view.refusal_view(refusal, output.width, output.verbose))
                 if sys.stdout.isatty():  # who redirected stdout reads the error as well
                     return refusal.exit_code
                 raise
@@ -226,7 +227,7 @@ def _print_values(ctx: click.Context, output: CommandOutput) -> int:
     values = ProgramSession((), given["timeout"]).run_file(file, name, mesh, given["axis_types"], True).values
     assert values is not None
     output.answer(
-        lambda: KINDS["values"].document(values), lambda: values_view.values_view(values, *output.page)
+        lambda: KINDS["values"].document(values), lambda: device_values.values_view(values, *output.page)
     )
     return ExitCode.FINE
 

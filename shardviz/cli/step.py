@@ -24,8 +24,8 @@ with LazyImports():
     from shardviz.documents import fields
     from shardviz.documents import rounds as documents
     from shardviz.render import lines as render_lines
-    from shardviz.render import machine_view
-    from shardviz.render.rounds import plan_steps, step_notes, step_view
+    from shardviz.render import measurements
+    from shardviz.render.rounds import device_values, step_notes, step_view
     from shardviz.stepping import collective_run
     from shardviz.stepping import question as stepping_question
     from shardviz.targets import hardware
@@ -231,7 +231,7 @@ def print_step(
     print_heading()
     if verifier.job is not None:
         axes = [run.operation.axes]
-        lines = [*machine_view.job_lines(verifier.job, run.mesh, axes, *output.page), *lines]
+        lines = [*measurements.job_lines(verifier.job, run.mesh, axes, *output.page), *lines]
     output.show(lines)
     _show_verdict(run, verifier, output)
     if run.schedule.rounds:
@@ -246,7 +246,7 @@ def print_plan(run: PlanRun, number: int, verifier: Verifier, output: CommandOut
         print_json(fields.KINDS["plan_steps"].document(run, verdict=verifier.verdict(run)))
         return verifier.exit_code
     with working("stepping"):
-        lines = plan_steps.plan_steps_view(run, *output.page, number)
+        lines = device_values.plan_steps_view(run, *output.page, number)
     output.show(lines)
     _show_verdict(run, verifier, output)
     return verifier.exit_code

@@ -19,11 +19,8 @@ from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import finest_parts, in_parts
 from shardviz.units import human_bytes, times
 
-MARKED = "◃"
 LISTED_DEVICES = 8
 """Devices of an order that are listed beside an array."""
-LISTED_MEMBERS = 8
-"""Devices of a group that are listed with the one that is marked."""
 
 with LazyImports():
     from shardviz.notation import notations
@@ -68,8 +65,8 @@ def split_text(spec: PartitionSpec, mesh: Mesh, palette: Palette) -> Text:
 
 
 def devices_text(devices: tuple[int, ...]) -> str:
-    """The devices of an array that is not on the mesh's in its order: ``@3``, ``@(7 6 5 4 3 2 1 0)``; the
-    first of them where they are many."""
+    """``@3``, ``@(7 6 5 4 3 2 1 0)``: the devices of an array that is not on all in order, of many the
+    first."""
     if len(devices) <= LISTED_DEVICES:
         return write_devices(devices)
     return f"{write_devices(devices[:LISTED_DEVICES])[:-1]} …)"
@@ -103,9 +100,8 @@ def coordinates(
     axes: Container[str] | None = None,
     split: Sequence[str] | None = None,
 ) -> Text:
-    """``X0 Y0–3``: the coordinates of a position along the mesh's axes, or along `axes`. With `split`, axes
-    and parts of axes that are not among these have all of their coordinates. A long name is followed by a
-    blank."""
+    """``X0 Y0–3``: a position along the mesh's axes, or along `axes`. With `split`, axes and parts of axes
+    that are not among these have all of their coordinates. A long name is followed by a blank."""
     coords = mesh.coords(position)
     names = finest_parts(mesh.shape, split or ())
     fixed = names if split is None else in_parts(split, names)
@@ -131,7 +127,7 @@ def marked_group(ids: Sequence[int], device: int, palette: Palette, separator: s
     members = [Text(str(id_)) for id_ in ids]
     index = ids.index(device)
     members[index] = Text(f"▹{device}◃", palette.lens)
-    if len(ids) > LISTED_MEMBERS:  # the first two, the one that is marked, and the last
+    if len(ids) > 8:  # the first two, the one that is marked, and the last
         kept = sorted({0, 1, index, len(ids) - 1})
         gaps = [after - before > 1 for before, after in pairwise(kept)]
         pairs = zip(kept, [*gaps, False], strict=True)
@@ -146,8 +142,8 @@ def group_along(axes: tuple[str, ...], mesh: Mesh, position: int, palette: Palet
 
 
 class DeviceLabels:
-    """Equally wide labels of devices, ``3  X0 Y3``; without coordinates where those take more than `width`.
-    `positions` decide how wide they are."""
+    """Labels, ``3 X0 Y3``, as wide as `positions` need; without coordinates where they take more than
+    `width`."""
 
     def __init__(self, mesh: Mesh, positions: Sequence[int], palette: Palette, width: int) -> None:
         self._mesh, self._palette = mesh, palette
@@ -166,7 +162,7 @@ class DeviceLabels:
             label.append(" " * (self.width - label.cell_len))
         if is_marked:
             label.stylize(self._palette.lens)
-            label.append(MARKED, self._palette.lens)
+            label.append("◃", self._palette.lens)
         return label
 
 
@@ -231,8 +227,7 @@ def translate_view(
     width: int,
     palette: Palette,
 ) -> list[Text]:
-    """For each array the notations by name with the text in each, the one that was read marked; then why
-    others have none, and the reader's notes."""
+    """The text of each array in all notations, the one that was read marked; why some have none; notes."""
     lines: list[Text] = []
     for reading, said in zip(readings, written, strict=True):
         if len(readings) > 1:

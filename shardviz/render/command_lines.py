@@ -16,8 +16,7 @@ _WORD = re.compile(rf"--[\w-]+ (?!-){_QUOTED}|{_QUOTED}")
 
 def command_lines(command: str, width: int) -> list[str]:
     """The command in lines of at most `width` columns, all but the last of which end in a backslash. A word
-    is never broken, and may be longer than a line; an option is parted from its value where both together
-    are."""
+    is never broken, and may be longer than a line; then an option is parted from its value."""
     lines = [""]
     for word in _WORD.findall(command):
         room = width - INDENT - len(CONTINUED)

@@ -1,17 +1,17 @@
-"""The cost of a plan: the totals, the sizes at which it is compute-bound, and what the
-plans that others would choose save and cost."""
+"""The cost of a plan: its totals, the sizes at which it is compute-bound, and what other plans save and
+cost."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.text import Text
 
 from shardviz.hardware.gpu_times import matmul_time
 from shardviz.hardware.machine import Machine
 from shardviz.planner.plan import Plan, axes_words
-from shardviz.planner.pricing.costs import Alternative, AlternativeName, PlanCost, Threshold
+from shardviz.planner.pricing.costs import Alternative, PlanCost, Threshold
 from shardviz.planner.pricing.priced_plan import ALIKE, PricedPlan, overtaking
 from shardviz.planner.problem import PaddedDim, Problem
 from shardviz.render.caption import collectives_text
@@ -54,7 +54,6 @@ def fit_lines(cost: PlanCost, width: int) -> list[Text]:
 
 
 def padding_lines(cost: PlanCost, width: int) -> list[Text]:
-    """The dimensions that are padded; "" if none is."""
     padding = cost.plan.problem.padding
     return sentence(padding_words(padding), width, lead="padded: ") if padding else []
 
@@ -75,7 +74,7 @@ def machine_words(cost: PlanCost) -> str:
         memory += f", {machine.family.link_name} of unpublished bandwidth"
     assumed = ", assumed, each mesh axis a ring" if machine.assumed else ""
     matmuls = matmul_words(machine, cost.plan.problem.result.dtype)
-    return f"{machine.name}{assumed}: {arithmetic}, {memory}" + f", {matmuls}" * (matmuls != AT_PEAK)
+    return f"{machine.name}{assumed}: {arithmetic}, {memory}" + f", {matmuls}" * (matmuls != "at peak")
 
 
 def peak_words(machine: Machine, dtype: str) -> str:
@@ -87,12 +86,9 @@ def peak_words(machine: Machine, dtype: str) -> str:
     return f"{flops(peak, True)} in {dtype}" + ", one bf16 pass" * device.in_bf16_passes(dtype)
 
 
-AT_PEAK = "at peak"
-
-
 def matmul_words(machine: Machine, dtype: str) -> str:
     """``at peak``, or that a dtype's matmuls were measured."""
-    return "matmuls as measured" if matmul_time(machine.device.matmuls, dtype) else AT_PEAK
+    return "matmuls as measured" if matmul_time(machine.device.matmuls, dtype) else "at peak"
 
 
 def total_words(cost: PlanCost) -> list[str]:
@@ -154,16 +150,6 @@ def _overlapped_words(cost: PlanCost, layers: int = 1) -> str:
     return f"{words}, {seconds(usual * layers)} as published {cost.machine.chip} runs go"
 
 
-def _optimistic_words(cost: PlanCost) -> str:
-    """``optimistic: no matmul reaches the peak (step 1, 3); …``; "" where all was measured."""
-    steps: dict[str, list[str]] = {}
-    for number, step in enumerate(cost.steps, 1):
-        if step.optimistic:
-            steps.setdefault(step.optimistic, []).append(str(number))
-    said = (f"{why} (step {numbers_words(numbers)})" for why, numbers in steps.items())
-    return f"optimistic: {'; '.join(said)}" if steps else ""
-
-
 def overtaking_words(times: Sequence[tuple[float, float]]) -> str:
     """``With perfect overlap rows 3 and 7 take less than the row above.``; "" where the order holds."""
     rows = [str(place) for place in overtaking(times)]
@@ -175,8 +161,8 @@ def overtaking_words(times: Sequence[tuple[float, float]]) -> str:
 
 def numbers_words(numbers: Sequence[str]) -> str:
     """``1, 3, 7 and 4 more``."""
-    more = len(numbers) - MAX_NUMBERS
-    return ", ".join(numbers[:MAX_NUMBERS]) + f" and {more} more" * (more > 0)
+    more = len(numbers) - 3
+    return ", ".join(numbers[:3]) + f" and {more} more" * (more > 0)
 
 
 def _phases_words(cost: PlanCost) -> str:
@@ -191,8 +177,7 @@ def _phases_words(cost: PlanCost) -> str:
 
 
 def _layers_words(cost: PlanCost) -> str:
-    """``all 32 layers: 346 ms without overlap, 273 ms with perfect overlap; 46.2 TFLOP, 6 GiB sent``;
-    nothing for one layer."""
+    """``all 32 layers: 346 ms without overlap, 273 ms with perfect overlap; 46.2 TFLOP, 6 GiB sent``."""
     if cost.layers == 1:
         return ""
     sent = f", {human_bytes(cost.wire_bytes * cost.layers)} sent" if cost.wire_bytes else ""
@@ -256,8 +241,8 @@ def memory_words(cost: PlanCost) -> str:
 
 
 def own_words(problem: Problem) -> str:
-    """``each of the 80 layers has its own W1, W2; X passes through all``: the arguments that count in memory
-    for each layer, and the one that counts once; nothing for one layer."""
+    """``each of the 80 layers has its own W1, W2; X passes through all``: what counts in memory for each, and
+    once."""
     if problem.layers == 1:
         return ""
     passed = problem.passed_on
@@ -271,7 +256,7 @@ def own_words(problem: Problem) -> str:
 
 def _training_words(cost: PlanCost) -> str:
     """``parameters 84 MiB, gradients 168 MiB, optimizer 31.5 MiB, kept activations 172 MiB``, in all
-    layers; nothing for a forward pass."""
+    layers."""
     memory, problem = cost.training_memory, cost.plan.problem
     if memory is None:
         return ""
@@ -294,18 +279,9 @@ def _percent(share: float) -> str:
     return f"{percent:.0f} %" if percent >= 1 else f"{percent:.2g} %"
 
 
-MAX_NUMBERS = 3
-"""Numbers of rows or steps that a sentence names."""
-LEADS: dict[AlternativeName, str] = {
-    "fewest bytes": "The plan with the fewest bytes",
-    "fastest": "The fastest plan",
-}
-
-
 def alternatives_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
-    """The plan's way to divide the work, where another would be faster; each alternative: its name, what it
-    costs more or less than the plan, and its collectives; then how far the plan may be from the best, where
-    that is not proved to be it."""
+    """The way to divide the work, where another would be faster; each alternative with what it costs more or
+    less and its collectives; then how far the plan may be from the best, unless it is proved to be it."""
     lines = sentence(division_words(cost.plan), width, INDENT)
     for alternative in cost.alternatives:
         words = _alternative_words(alternative, cost)
@@ -325,13 +301,14 @@ def _divides_differently(alternative: Alternative, cost: PlanCost) -> bool:
 def _alternative_words(alternative: Alternative, cost: PlanCost) -> str:
     if _divides_differently(alternative, cost):
         return faster_words(alternative.cost, cost)
-    found = " found" if alternative.name == "fastest" and not alternative.plan.optimal else ""
-    return f"{LEADS[alternative.name]}{found} {comparison_words(alternative.cost, cost)}"
+    lead = "The plan with the fewest bytes"
+    if alternative.name == "fastest":
+        lead = "The fastest plan" + " found" * (not alternative.plan.optimal)
+    return f"{lead} {comparison_words(alternative.cost, cost)}"
 
 
 def division_words(plan: Plan) -> str:
-    """A plan's way to divide the work, where it is not known to be the fastest or others would divide it as
-    the given arrays are divided; "" of a reshard, which has none."""
+    """A plan's way to divide the work, where it may not be the fastest; "" of a reshard, which has none."""
     if plan.objective == "bytes" or plan.teller == "shardy" or plan.question.is_reshard:
         return ""
     if plan.as_given is not None:
@@ -375,8 +352,8 @@ def _saving_words(other: PricedPlan, own: PricedPlan) -> str:
 
 
 def bound_words(cost: PlanCost) -> str:
-    """``The search was not exhaustive; this plan takes at most 1.3 × the least time.``; "" where the best
-    one is known: this, or the fastest."""
+    """``The search was not exhaustive; this plan takes at most 1.3 × the least time.``; "" where the best is
+    known."""
     plan = cost.plan
     by_time = plan.objective != "bytes"
     faster = [
@@ -388,13 +365,22 @@ def bound_words(cost: PlanCost) -> str:
         better = "a faster plan" if by_time else "a plan that sends less"
         return f"The search was not exhaustive; {better} may exist."
     does, what = ("takes", "time") if by_time else ("sends", "bytes")
-    most = _at_most(plan.at_most)
+    # ``1.35``, ``12.4``, ``1,235``: never less than the ratio.
+    unit = 100 if plan.at_most < 10 else 10 if plan.at_most < 100 else 1
+    most = f"{math.ceil(round(plan.at_most * unit, 6)) / unit:,.15g}"
     return f"The search was not exhaustive; this plan {does} at most {most} × the minimum {what}."
 
 
 def comparison_words(other: PricedPlan, own: PricedPlan) -> str:
     """``sends 56 % less, computes 4 ×, takes 2.9 ×``: the other plan beside one's own."""
-    words = [_sent_words(other.wire_bytes, own.wire_bytes)]
+    sent = "sends nothing"
+    if other.wire_bytes == own.wire_bytes:
+        sent = "sends as much"
+    elif not own.wire_bytes:
+        sent = f"sends {human_bytes(other.wire_bytes)} where this plan sends nothing"
+    elif other.wire_bytes:
+        sent = f"sends {_change(other.wire_bytes, own.wire_bytes, 'more', 'less')}"
+    words = [sent]
     if not _is_alike(other.flops, own.flops):
         words.append(f"computes {_change(other.flops, own.flops, 'more', 'less')}")
     if not (other.unknown or own.unknown):
@@ -406,22 +392,8 @@ def comparison_words(other: PricedPlan, own: PricedPlan) -> str:
     return ", ".join(words)
 
 
-def _sent_words(other: int, own: int) -> str:
-    if other == own:
-        return "sends as much"
-    if not own:
-        return f"sends {human_bytes(other)} where this plan sends nothing"
-    return f"sends {_change(other, own, 'more', 'less')}" if other else "sends nothing"
-
-
 def _is_alike(other: float, own: float) -> bool:
     return abs(other - own) <= ALIKE * own
-
-
-def _at_most(ratio: float) -> str:
-    """``1.35``, ``12.4``, ``1,235``: never less than the ratio."""
-    unit = 100 if ratio < 10 else 10 if ratio < 100 else 1
-    return f"{math.ceil(round(ratio * unit, 6)) / unit:,.15g}"
 
 
 def _change(other: float, own: float, more: str, less: str) -> str:
@@ -449,8 +421,8 @@ def _times(other: float, own: float) -> str:
 def explain_view(
     cost: PlanCost, width: int, palette: Palette, with_pictures: bool = True, verbose: bool = False
 ) -> list[Text]:
-    """Headline, pictures unless they are left out, shares, and the plan with its cost, all of it when
-    `verbose`, with blank lines between. A plan that does not fit says so first."""
+    """Headline, pictures unless left out, shares, and the plan with its cost, all of it when `verbose`. A
+    plan that does not fit says so first."""
     plan = cost.plan
     return [
         *headline(plan.problem, width, palette),
@@ -466,11 +438,18 @@ def explain_view(
 
 def short_plan(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
     """The time and the case, a line for each step, the totals, and the alternatives, a sentence each."""
-    time = time_words(cost.serial_seconds, not cost.unknown)
+    time, count = time_words(cost.serial_seconds, not cost.unknown), len(cost.plan.collectives)
+    sent = f"{human_bytes(cost.wire_bytes)} sent by {count} collectives" if count else "nothing is sent"
+    totals = [
+        sent * (count != 1),
+        _overlapped_words(cost) if count and cost.compute_seconds else "",
+        memory_words(cost),
+        _layers_words(cost),
+    ]
     others = [f"{_alternative_words(other, cost)}." for other in cost.alternatives[:1]]
     return [
         *plan_view(cost.plan, width, palette, cost.steps, time=time),
-        *sentence("; ".join(filter(None, _short_totals(cost))), width, INDENT),
+        *sentence("; ".join(filter(None, totals)), width, INDENT),
         *sentences(others, width, INDENT),
     ]
 
@@ -478,25 +457,19 @@ def short_plan(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
 def full_plan(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
     """The plan with all of its reasons, the alternatives, and its time with all that it assumes."""
     plan = cost.plan
+    optimistic: dict[str, list[str]] = {}
+    for number, step in enumerate(cost.steps, 1):
+        if step.optimistic:
+            optimistic.setdefault(step.optimistic, []).append(str(number))
+    said = [f"{why} (step {numbers_words(numbers)})" for why, numbers in optimistic.items()]
     return [
         *adopted_lines(plan, width),
         *plan_view(plan, width, palette, cost.steps, verbose=True),
         *alternatives_view(cost, width, palette),
         Text(),
         *time_lines(cost, width),
-        *sentences(filter(None, (_optimistic_words(cost), cost.assumes)), width, INDENT),
+        *sentences((f"optimistic: {'; '.join(said)}" * bool(said), cost.assumes), width, INDENT),
     ]
-
-
-def _short_totals(cost: PlanCost) -> Iterator[str]:
-    """The figures beyond single steps: the bytes of all, the time with overlap, memory, all layers."""
-    count = len(cost.plan.collectives)
-    if count != 1:
-        yield f"{human_bytes(cost.wire_bytes)} sent by {count} collectives" if count else "nothing is sent"
-    if count and cost.compute_seconds:
-        yield _overlapped_words(cost)
-    yield memory_words(cost)
-    yield _layers_words(cost)
 
 
 def assumption_lines(cost: PlanCost, width: int, more: str = "") -> list[Text]:
@@ -507,8 +480,8 @@ def assumption_lines(cost: PlanCost, width: int, more: str = "") -> list[Text]:
         words += f" Collectives have no seconds: {cost.missing_figure}."
     if machine.assumed:
         words = f"Times assume {machine.name} {matmuls}, each axis a ring."
-    may = f" {bound_words(cost)}" if bound_words(cost) else ""
-    return [Text(), *sentence(f"{words}{may} {more}".strip(), width, style="dim")]
+    said = " ".join(filter(None, (words, bound_words(cost), more)))
+    return [Text(), *sentence(said, width, style="dim")]
 
 
 def step_page(cost: PlanCost, number: int, width: int, palette: Palette) -> list[Text]:

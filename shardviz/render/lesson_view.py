@@ -22,13 +22,6 @@ from shardviz.lessons.writing import WritingCheck
 from shardviz.render.command_lines import command_lines
 from shardviz.render.lines import sentence, sentences, table
 
-MADE = "This is what you made, as a JAX program."
-SEEN = "This is what you saw, as a JAX program."
-RUNS = "It runs unchanged, on simulated devices."
-TYPE = "Type {}. enter alone says: I don't know."
-TYPING = "enter answers, esc clears."
-COPY = "c opens it to copy or to save."
-PLAYED = "You can change the collective in the picture."
 WAYS = {
     "a": "plays the next algorithm",
     "i": "opens it as a form: axis, data, algorithm, …",
@@ -36,36 +29,21 @@ WAYS = {
 }
 """The keys that change a collective, where that is the sandbox."""
 CURSOR, RIGHT, WRONG = "▸", "✓", "✗"
-MET = "The goal is met. n continues."
-PASSES = "What you wrote passes."
-CHECKING = "Checking …"
-EDIT = "Edit this file in your editor. It is checked at every save:"
-IN_TERMINAL = "It is checked in a terminal of your own: shardviz lesson {} --watch FILE.py"
-MET_ONCE = "The goal was met. n continues."
-LEAST = 2
-"""Lines that a difference has at least, if it needs them."""
-DONE, HERE, TO_COME = "●", "◉", "○"
 COLUMNS, LINES = 80, 24
 GUIDE = (34, LINES - 4)
 """Columns and lines of the guide: above it stand the lesson, the problem and the screens, below the keys."""
-TITLE = 46
-"""Columns of the title beside the dots of the stages."""
 STRIP = COLUMNS - 2
-GOAL_LINES = HINT_LINES = 2
 
 
 @dataclass(frozen=True)
 class StageFacts:
     """The facts that a stage's words depend on besides the attempt.
 
-    `choices` are those of the prediction, without `UNKNOWN`, `answer` is the right one of them, and `reasons`
-    say why each of the others is not. `chosen` is the number of the one under the cursor, -1 without a
-    cursor. `typed` is what was typed so far, None where an answer is chosen. `after` is the title of the
-    lesson that comes next, empty where none does.
-
-    Where something is written, `text` is what stands in the field, and `file` the file, each empty without
-    one; `check` is that of the text, None while it runs, and `hints` counts those that are shown.
-    """
+    `choices` are those of the prediction, without `UNKNOWN`; `answer` is the right one, `reasons` say why
+    each of the others is not, and `chosen` is the number of the one under the cursor, -1 without a cursor.
+    `typed` is what was typed so far, None where an answer is chosen. `after` is the title of the next lesson,
+    if any. `text` or `file` is what is written, `check` that of it, None while it runs; `hints` counts those
+    that are shown."""
 
     choices: Sequence[str] = ()
     answer: str = ""
@@ -99,9 +77,8 @@ def heading(attempt: Attempt) -> str:
 def guide_page(
     attempt: Attempt, facts: StageFacts, width: int, height: int, is_wide_set: bool = False
 ) -> tuple[list[Text], int]:
-    """The words of the stage in lines of `width` columns, without blank lines where `height` is too low, and
-    the number of the line that has to be seen. `is_wide_set` sets them further apart, for those who read from
-    afar."""
+    """The words of the stage, without blank lines where `height` is too low, and the number of the line that
+    has to be seen. `is_wide_set` sets them further apart, for those who read from afar."""
     blocks, at = _blocks(attempt, facts, width, is_wide_set)
     blocks.insert(0, [Text(heading(attempt), "bold")])
     count = sum(map(len, blocks)) + len(blocks) - 1
@@ -120,7 +97,8 @@ def _blocks(
         question = sentence(prediction.question, width, style="bold")
         if facts.typed is not None:
             said = sentence(f"{facts.typed}▏", width, lead=f"{CURSOR} ", style="bold")
-            way = TYPING if facts.typed else TYPE.format(typed_form(prediction))
+            way = f"Type {typed_form(prediction)}. enter alone says: I don't know."
+            way = "enter answers, esc clears." if facts.typed else way
             return [question, said, sentence(way, width, style="dim")], 2
         texts = [*facts.choices, UNKNOWN] if facts.chosen >= 0 else facts.choices
         choices = []
@@ -135,20 +113,23 @@ def _blocks(
         return [question, *_verdict(attempt, prediction, facts, width)], 2
     if kind == "code":
         after = f"n opens the next lesson: {facts.after}." if facts.after else "That was the last lesson."
-        code = f"{SEEN if attempt.lesson.program else MADE} {RUNS}"
-        return [sentence(said, width) for said in (code, COPY, after)], 0
+        verb = "saw" if attempt.lesson.program else "made"
+        code = f"This is what you {verb}, as a JAX program. It runs unchanged, on simulated devices."
+        return [sentence(said, width) for said in (code, "c opens it to copy or to save.", after)], 0
     if kind == "change":
         ways = [line for key, way in WAYS.items() for line in sentence(way, width, lead=f"{key}  ")]
-        return [sentence(PLAYED, width), ways], 0
+        return [sentence("You can change the collective in the picture.", width), ways], 0
     if kind == "write" and (writing := attempt.lesson.writing) is not None:
         task = [sentence(part, width) for part in writing.task.split("\n")]
         check = facts.check or WritingCheck(())
-        said = written_lines(attempt.lesson, check, width, facts.hints, CHECKING * (facts.check is None))
+        said = written_lines(attempt.lesson, check, width, facts.hints, "Checking …" * (facts.check is None))
         if writing.goal is not None:
             return [*task, sentence(facts.text, width, lead="enter  "), said], len(task) + 2
         if not facts.file:
-            return [*task, sentence(IN_TERMINAL.format(attempt.lesson.number), width)], len(task) + 1
-        return [*task, sentence(EDIT, width), sentence(facts.file, width, style="bold"), said], len(task) + 3
+            way = f"shardviz lesson {attempt.lesson.number} --watch FILE.py"
+            return [*task, sentence(f"It is checked in a terminal of your own: {way}", width)], len(task) + 1
+        edit = sentence("Edit this file in your editor. It is checked at every save:", width)
+        return [*task, edit, sentence(facts.file, width, style="bold"), said], len(task) + 3
     text = attempt.lesson.explain if kind == "explain" else attempt.lesson.see
     return [sentence(part, width) for part in text.split("\n") if part], 0
 
@@ -174,12 +155,13 @@ def _verdict(attempt: Attempt, prediction: Prediction, facts: StageFacts, width:
 def written_lines(
     lesson: Lesson, check: WritingCheck, width: int, hints: int, instead: str = ""
 ) -> list[Text]:
-    """The lines on what is right in a text, and on the first fault, or `instead` of one; then the last of
-    so many hints."""
+    """The right parts of a text, and its first fault, or `instead` of one; then the last of so many hints."""
     lines = [line for said in check.right for line in sentence(as_sentence(said), width, lead=f"{RIGHT} ")]
     if not check.wrong:
         lead = "" if instead else f"{RIGHT} "
-        lines += sentence(instead or PASSES, width, lead=lead, style="dim" if instead else "bold")
+        lines += sentence(
+            instead or "What you wrote passes.", width, lead=lead, style="dim" if instead else "bold"
+        )
     else:
         lines += sentence(as_sentence(check.wrong), width, lead=f"{WRONG} ")
         lines += sentence(as_sentence(check.hint), width, indent=2, style="dim")
@@ -195,7 +177,7 @@ def bar(attempt: Attempt, width: int) -> Text:
     number = f"{lesson.number}  " if lesson.number else ""
     line = Text.assemble((f"{number}{lesson.title}", "bold"))
     count = len(stages(lesson))
-    dots = f"{DONE * attempt.place}{HERE}{TO_COME * (count - attempt.place - 1)}"
+    dots = f"{'●' * attempt.place}◉{'○' * (count - attempt.place - 1)}"
     name = TITLES[attempt.stage.kind]
     solved = "  ✓ solved" if attempt.is_solved else ""
     for end in (f"{dots}  {name}{solved}", f"{dots}  {name}", dots):
@@ -211,26 +193,23 @@ def bar(attempt: Attempt, width: int) -> Text:
 def strip_lines(
     attempt: Attempt, difference: str | None, hint: int, is_asked: bool, width: int, most: int
 ) -> list[Text]:
-    """At most `most` lines of `width` columns: the goal, the hint that is looked at, and the difference.
-
-    `difference` is the first one between the sandbox and the goal, None where there is none. `hint` is the
-    number of a hint, from 1, or 0. Where not all of it fits, a hint that has just been asked for comes first,
-    in a sandbox that stands as it was the goal, and after an edit the difference.
-    """
+    """At most `most` lines: the goal, the hint that is looked at (its number from 1, or 0), and the first
+    `difference` between the sandbox and the goal, if any. Where not all of it fits, a hint that has just been
+    asked for comes first, in an untouched sandbox the goal, and after an edit the difference."""
     goal = sentence(attempt.lesson.goal.text, width, lead="Goal  ")
     count = len(attempt.lesson.hints)
     shown = sentence(attempt.lesson.hints[hint - 1], width, lead=f"Hint {hint} of {count}  ") if hint else []
     if difference is None:
-        last = sentence(MET, width, lead=f"{RIGHT} ", style="bold")
+        last = sentence("The goal is met. n continues.", width, lead=f"{RIGHT} ", style="bold")
     else:
         last = sentence(difference, width, lead=f"{WRONG} ")
-        last += sentence(MET_ONCE, width, style="dim") if attempt.is_solved else []
+        last += sentence("The goal was met. n continues.", width, style="dim") if attempt.is_solved else []
     if len(goal) + len(shown) + len(last) <= most:
         return [*goal, *shown, *last]
     if is_asked:
         return [*_cut(shown, most, width), *_cut(last, most - len(shown), width)]
     if attempt.draft == attempt.lesson.setup:
-        goal = _cut(goal, most - min(len(last), LEAST), width)
+        goal = _cut(goal, most - min(len(last), 2), width)
         return [*goal, *_cut(last, most - len(goal), width)]
     last = _cut(last, most - 1, width)
     return [*_cut(goal, most - len(last), width), *last]
@@ -250,17 +229,24 @@ def _cut(lines: list[Text], most: int, width: int) -> list[Text]:
 
 def fits(lesson: Lesson) -> list[str]:
     """The texts that do not fit, a sentence each."""
-    letters = len(lesson.title)
-    title = [f"title has {letters} letters; {TITLE} fit"] * (letters > TITLE)
-    return [*title, *_stages(lesson), *_strip(lesson)]
+    letters, faults = len(lesson.title), []
+    if letters > 46:  # beside the dots of the stages
+        faults.append(f"title has {letters} letters; 46 fit")
+    faults += _stages(lesson)
+    texts = {"goal.text": ("Goal  ", lesson.goal.text)}
+    texts |= {f"hints.{i}": (f"Hint {i} of 3  ", hint) for i, hint in enumerate(lesson.hints, 1)}
+    for name, (lead, text) in texts.items():
+        if len(sentence(text, STRIP, lead=lead)) > 2:
+            faults.append(f"{name} takes more than 2 lines of {STRIP} columns")
+    return faults
 
 
 def _stages(lesson: Lesson) -> Iterator[str]:
     width, height = GUIDE
-    attempt = begin(lesson)
     too_long: set[int] = set()
-    second = replace(attempt, again=frozenset(range(len(lesson.predictions))))
-    places = [(start, index) for start in (attempt, second) for index, _ in enumerate(stages(lesson))]
+    first = begin(lesson)
+    second = replace(first, again=frozenset(range(len(lesson.predictions))))
+    places = ((start, index) for start in (first, second) for index, _ in enumerate(stages(lesson)))
     for at in (replace(start, place=index) for start, index in places):
         stage = at.stage
         if at.again and (at.prediction is None or at.prediction is lesson.predictions[stage.number]):
@@ -268,7 +254,14 @@ def _stages(lesson: Lesson) -> Iterator[str]:
         # A question that is too long is so again above each answer.
         if stage.kind == "change" or (stage.kind == "reveal" and stage.number in too_long):
             continue
-        for said, facts in _tellings(at):
+        tellings: list[tuple[str | None, StageFacts]] = [(None, StageFacts())]
+        if at.prediction is not None:
+            typed = None if at.prediction.tolerance is None else ""
+            facts = replace(stage_facts(at.prediction), chosen=0, typed=typed)
+            # A reveal has something to say to each answer.
+            every = (None,) if stage.kind == "predict" else (*facts.choices, UNKNOWN)
+            tellings = [(said, facts) for said in every]
+        for said, facts in tellings:
             answered = replace(at, answers=(said,) * len(lesson.predictions))
             lines, _ = guide_page(answered, facts, width, height)
             where = stage.kind if said is None else f"predict.{stage.number + 1} after the answer {said!r}"
@@ -282,36 +275,16 @@ def _stages(lesson: Lesson) -> Iterator[str]:
                 yield f"{where} takes {len(lines)} lines of {width} columns; {height} fit"
 
 
-def _tellings(attempt: Attempt) -> Iterator[tuple[str | None, StageFacts]]:
-    """All that the stage can say: a reveal has something to say to each answer."""
-    prediction = attempt.prediction
-    if prediction is None:
-        yield None, StageFacts()
-        return
-    is_typed = prediction.tolerance is not None
-    facts = replace(stage_facts(prediction), chosen=0, typed="" if is_typed else None)
-    if attempt.stage.kind == "predict":
-        yield None, facts
-        return
-    for said in (*facts.choices, UNKNOWN):
-        yield said, facts
-
-
-def _strip(lesson: Lesson) -> Iterator[str]:
-    if len(sentence(lesson.goal.text, STRIP, lead="Goal  ")) > GOAL_LINES:
-        yield f"goal.text takes more than {GOAL_LINES} lines of {STRIP} columns"
-    for number, hint in enumerate(lesson.hints, 1):
-        if len(sentence(hint, STRIP, lead=f"Hint {number} of 3  ")) > HINT_LINES:
-            yield f"hints.{number} takes more than {HINT_LINES} lines of {STRIP} columns"
-
-
 MARKS: dict[State, str] = {"new": "○", "begun": "◐", "solved": "●"}
-WORDS: dict[State, str] = {"new": "", "begun": "begun", "solved": "solved"}
 
 
 def course_line(entry: CourseEntry) -> Text:
     """``●  3  Rows, columns, replicas   solved``."""
-    words = f"at {entry.stage}" if entry.state == "begun" and entry.stage else WORDS[entry.state]
+    words = (
+        f"at {entry.stage}"
+        if entry.state == "begun" and entry.stage
+        else "solved" * (entry.state == "solved")
+    )
     line = Text.assemble(f"{MARKS[entry.state]} ", (f"{entry.number:>2}  ", "dim"), entry.title)
     return line.append(f"  {words}", "dim") if words else line
 
@@ -331,16 +304,11 @@ def course_page(entries: Sequence[CourseEntry], width: int) -> list[Text]:
     return [*lines, *sentence(f"shardviz lesson {following.number} {verb} “{following.title}”.", width)]
 
 
-REMARKS = Grade._fields.index("remarks")
-"""The column of a table of grades that is below it on a page, with those after it."""
-
-
 def grades_page(rows: Sequence[Grade], width: int) -> list[Text]:
     """A line for each pupil, with the remarks below it; narrow pages lack the hints, then the minutes."""
-    cells = [[*map(str, row[:REMARKS])] for row in rows]
-    hints, minutes = map(Grade._fields.index, ("hints", "minutes"))
-    without = ({hints}, {hints, minutes})
-    lines = table(cells, width, right=range(1, REMARKS), head=_heads()[:REMARKS], without=without)
+    stop, hints, minutes = map(Grade._fields.index, ("remarks", "hints", "minutes"))
+    cells, without = [[*map(str, row[:stop])] for row in rows], ({hints}, {hints, minutes})
+    lines = table(cells, width, right=range(1, stop), head=_heads()[:stop], without=without)
     remarks = [f"{row.pupil}: {row.remarks}" for row in rows if row.remarks]
     return [*lines, *[Text()] * bool(remarks), *sentences(remarks, width)]
 
@@ -372,9 +340,8 @@ def lesson_page(lesson: Lesson, width: int) -> list[Text]:
         facts = stage_facts(prediction)
         lines += [Text(), *sentence(prediction.question, width, lead=f"Predict {index}  ")]
         is_typed = prediction.tolerance is not None
-        lines += sentences(
-            (typed_form(prediction),) if is_typed else (*facts.choices, UNKNOWN), width, 2, "· "
-        )
+        choices = (typed_form(prediction),) if is_typed else (*facts.choices, UNKNOWN)
+        lines += sentences(choices, width, 2, "· ")
         answers.append(f"{index}: {facts.answer}.")
     lines += [Text(), *sentence(lesson.goal.text, width, lead="Change  "), Text()]
     if lesson.writing is not None:

@@ -1,13 +1,15 @@
-"""Words in lines: sentences that wrap with a hanging indent, and columns that line up."""
+"""Lines of a page: sentences that wrap with a hanging indent, columns that line up, and pictures that are
+drawn line by line, of which a window shows some."""
 
 from __future__ import annotations
 
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
+from typing import Protocol
 
 from rich.style import Style
-from rich.text import Text
+from rich.text import Span, Text
 
 from shardviz.render.palette import SIGNS, Palette
 
@@ -18,47 +20,44 @@ COUNTED = re.compile(
     r"(?<=[0-9]) (?=(?:[KMGTPE]?i?B(?:/s)?|bytes?|[mµn]?s|chunks?|rounds?|devices?|messages?)\b)|(?<=≥) "
 )
 """The blank between a number and its unit."""
+
+
 READABLE = 100
 """Sentences wrap here even on wider pages."""
-
-
 Cell = Text | str | tuple[str, str | Style]
 """A cell of a table: a text, or words with a style."""
-STAND_IN = "?"
 BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
 def printable(text: str) -> str:
-    """Another program's text for a terminal, in which nothing may move the cursor or change what is shown: a
-    stand-in for each character that is none to look at."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else STAND_IN for c in text)
+    """Another program's text with a stand-in for each character that moves the cursor or changes what is
+    shown."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 def printable_line(line: Text) -> Text:
-    """The same for a line with styles, which stay where they are."""
     if not line.plain.isprintable():
         line.plain = printable(line.plain)
     return line
 
 
 def as_text(cell: Cell) -> Text:
-    """A cell as a text that can be printed."""
     if isinstance(cell, Text):
         return printable_line(cell)
     return Text(printable(cell)) if isinstance(cell, str) else Text(printable(cell[0]), cell[1])
 
 
 def bar(size: float, most: float, room: int) -> str:
-    """A bar for a figure beside others, of at most `room` columns, in eighths of one; what is there has at
-    least an eighth."""
+    """A bar of at most `room` columns, in eighths of one, where `most` fills it; what is there has an
+    eighth."""
     eighths = max(round(8 * room * size / most) if most else 0, int(size > 0))
     return BLOCKS[-1] * (eighths // 8) + BLOCKS[eighths % 8].strip()
 
 
 def sentence(text: str, width: int, indent: int = 0, lead: str = "", style: str | Style = "") -> list[Text]:
-    """`text` in lines of at most `width` columns, all indented, the others two more than the first. The first
-    line begins with `lead` in bold, and where that begins with a sign, this has its colour. A number and its
-    unit stay together, and so do words with `GLUE` between them. No text, no line."""
+    """`text` in lines of at most `width` columns, all indented, the others two more than the first, which
+    begins with `lead` in bold; a sign at its beginning has its colour. A number and its unit stay together,
+    and so do words with `GLUE` between them. No text, no line."""
     if not lead + text:
         return []
     hanging = GAP if lead else 0
@@ -102,8 +101,8 @@ def shared(
 def columns(
     rows: Sequence[Sequence[Cell]], width: int, indent: int = 0, right: Collection[int] = ()
 ) -> list[Text] | None:
-    """Rows of cells under one another, those of the columns in `right` flush right; None if they do not fit.
-    A column that is empty in every row takes no room."""
+    """Rows of cells under one another, the columns in `right` flush right; None if they do not fit. A column
+    that is empty in every row takes no room."""
     texts = [[*map(as_text, row)] for row in rows]
     count = max(map(len, texts), default=0)
     widths = [max((row[i].cell_len for row in texts if i < len(row)), default=0) for i in range(count)]
@@ -124,15 +123,20 @@ def columns(
 
 
 def records(rows: Sequence[Sequence[Cell]], width: int, indent: int = 0) -> list[Text]:
-    """Rows too wide for columns: each row's cells one after another, as many to a line as fit. Lines after a
-    row's first are indented two more; a cell wider than a line goes on over several, broken at blanks where
-    it has them."""
+    """Each row's cells one after another, as many to a line as fit. Lines after a row's first are indented
+    two more; a cell wider than a line goes on over several, broken at blanks where it has them."""
     lines = []
     room = max(width - indent - GAP, 1)
     for row in rows:
-        pieces = [
-            (piece, number) for cell in row for number, piece in enumerate(_pieces(as_text(cell), room))
-        ]
+        pieces: list[tuple[Text, int]] = []
+        for cell in map(as_text, row):
+            number = 0
+            while cell.cell_len > room:
+                blank = cell.plain.rfind(" ", 0, room + 1)
+                stop = blank if blank > 0 else room
+                pieces.append((cell[:stop], number))
+                cell, number = cell[stop + (blank > 0) :], number + 1
+            pieces += [(cell, number)] * bool(cell.cell_len)
         line = Text(" " * indent)
         for index, (piece, number) in enumerate(pieces):
             gap = 1 if number else GAP
@@ -146,16 +150,6 @@ def records(rows: Sequence[Sequence[Cell]], width: int, indent: int = 0) -> list
     return lines
 
 
-def _pieces(cell: Text, room: int) -> list[Text]:
-    pieces = []
-    while cell.cell_len > room:
-        blank = cell.plain.rfind(" ", 0, room + 1)
-        stop = blank if blank > 0 else room
-        pieces.append(cell[:stop])
-        cell = cell[stop + (blank > 0) :]
-    return [*pieces, cell] if cell.cell_len else pieces
-
-
 def fitting_columns(
     rows: Sequence[Sequence[Cell]],
     width: int,
@@ -165,8 +159,8 @@ def fitting_columns(
     without: Sequence[Collection[int]] = (),
     style: str = "bold",
 ) -> list[Text] | None:
-    """Columns under their `head`, on narrower pages `without` those of its first entry with which the others
-    fit; None where they fit with none."""
+    """Columns under their `head`, `without` those of its first entry with which the others fit; None if none
+    does."""
     whole = [[(word, style) for word in head], *rows] if head else rows
     for left_out in ((), *without):
         kept = [[Text() if i in left_out else cell for i, cell in enumerate(row)] for row in whole]
@@ -186,8 +180,8 @@ def table(
     told: Sequence[str] = (),
     style: str = "bold",
 ) -> list[Text]:
-    """`fitting_columns` where there are any, else records: under the head, or, where a word is `told` for
-    each column, without it and with the word behind a cell that has something to say."""
+    """`fitting_columns`, or else records: under the head, or with the word that is `told` for a column behind
+    each cell that has something to say."""
     texts = fitting_columns(rows, width, indent, right, head, without, style)
     if texts is not None:
         return texts
@@ -200,14 +194,20 @@ def table(
 
 
 def beside(line: Text, words: str, left: int, width: int, least: int, indent: int) -> list[Text]:
-    """A line with dim words beside it from column `left` on, in as many lines as they need; below it, and
-    indented, where these have less than `least` columns."""
+    """A line with dim words beside it from column `left` on; below it, and indented, where these have less
+    than `least` columns."""
     if width - left < least or line.cell_len > left:
         return [line, *sentence(words, width, indent, style="dim")]
     lines = sentence(words, width, left, style="dim") or [Text()]
     lines[0] = Text.assemble(line, " " * (left - line.cell_len), lines[0][left:])
     lines[0].rstrip()
     return lines
+
+
+def cut(text: Text, width: int) -> Text:
+    """The text itself, of at most `width` columns, with an ellipsis where it was longer."""
+    text.truncate(width, overflow="ellipsis")
+    return text
 
 
 SHELF_GAP = 3
@@ -246,3 +246,68 @@ def trimmed(line: Text, palette: Palette) -> Text:
         coloured = (span for span in line.spans if isinstance(span.style, Style) and span.style.bgcolor)
         stop = max([stop, *(span.end for span in coloured)])
     return line[:stop]
+
+
+SUMMARY = 6
+"""Places in a row or a column that cannot show all its parts: the first ones, a gap, the last."""
+
+
+class Canvas(Protocol):
+    """Lines of text of a known size; `line` draws columns `left` to `right` of one, at constant cost."""
+
+    @property
+    def width(self) -> int: ...
+    @property
+    def height(self) -> int: ...
+    def line(self, y: int, left: int, right: int) -> Text: ...
+
+
+def visible(count: int, limit: int) -> tuple[int | None, ...]:
+    """The parts of `count` to draw: all within `limit`, or the first, None for a gap, the last."""
+    if count <= limit:
+        return tuple(range(count))
+    limit = max(min(limit, SUMMARY), 3)
+    return (*range(limit - 2), None, count - 1)
+
+
+class LineBuilder:
+    """Pieces put at their columns, from left to right; what lies outside `left` to `right` is cut off. A
+    piece that begins under another is seen from its end on."""
+
+    def __init__(self, left: int, right: int) -> None:
+        self.left = left
+        self.right = right
+        self._column = left
+        self._pieces: list[str] = []
+        self._spans: list[Span] = []
+
+    def put(self, column: int, piece: str, style: str | Style = "") -> None:
+        """Write a piece, all of whose characters are one column wide."""
+        if column + len(piece) <= self._column or column >= self.right:
+            return
+        if column < self._column:
+            piece, column = piece[self._column - column :], self._column
+        piece = piece[: self.right - column]
+        if column > self._column:
+            self._pieces.append(" " * (column - self._column))
+        self._pieces.append(piece)
+        self._column = column + len(piece)
+        if style:
+            self._spans.append(Span(column - self.left, self._column - self.left, style))
+
+    def put_text(self, column: int, text: Text) -> None:
+        offset, before = column - self.left, self._column
+        plain = text.plain
+        self.put(column, plain, text.style)
+        if before <= column and column + len(plain) <= self.right:
+            # Nearly always nothing is cut off.
+            self._spans += [Span(start + offset, end + offset, style) for start, end, style in text.spans]
+            return
+        first, last = max(offset, before - self.left), self._column - self.left
+        for span in text.spans:
+            start, end = max(span.start + offset, first), min(span.end + offset, last)
+            if start < end:
+                self._spans.append(Span(start, end, span.style))
+
+    def text(self) -> Text:
+        return Text("".join(self._pieces), spans=self._spans)

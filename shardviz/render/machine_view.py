@@ -1,10 +1,7 @@
 """A machine: its figures with their source, where each axis of a mesh lies on it, and its picture, planes of
-a torus or nodes of GPUs around their switches; and the processes of a job that hold its devices.
-
-x goes to the right, y down, and each z is a plane of its own. Dots lead off the page where an axis closes to
-a ring. A link has the colour of the mesh axis that lies along it. Of what is too large, the first and the
-last are drawn.
-"""
+a torus or nodes of GPUs around their switches. x goes to the right, y down, and each z is a plane of its own.
+Dots lead off the page where an axis closes to a ring. A link has the colour of the mesh axis along it. Of
+what is too large, the first and the last are drawn."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from itertools import pairwise, zip_longest
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.devices.job import GroupSpan, Job, group_span
 from shardviz.errors import plural
 from shardviz.hardware.chips import CHIPS, COMPILED, GPUS
 from shardviz.hardware.collective_time import collective_time
@@ -34,10 +30,9 @@ from shardviz.hardware.links import Dimension, LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hardware.placement import AXES
-from shardviz.render.caption import axes_text, coordinates
-from shardviz.render.lines import GLUE, Cell, columns, fitting_columns, sentence, sentences, shelve, table
-from shardviz.render.measurements import regime_cells
-from shardviz.render.palette import DIM, SIGNS, Palette
+from shardviz.render.lines import GLUE, Cell, fitting_columns, sentence, sentences, shelve, table
+from shardviz.render.measurements import percent, regime_cells
+from shardviz.render.palette import DIM, Palette
 from shardviz.sharding import Mesh
 from shardviz.targets import pip
 from shardviz.targets.hardware import TargetGroup
@@ -52,8 +47,8 @@ def machine_view(
     palette: Palette,
     verbose: bool = False,
 ) -> list[Text]:
-    """A machine; with a mesh, where its axes lie. `placed` is None where no mesh was given. When `verbose`,
-    also on-chip memory, the clock and the way to the host."""
+    """A machine, with a mesh where its axes lie; when `verbose`, also on-chip memory, the clock and the way
+    to the host."""
     lines = sentence(machine.family.size_words(), width, lead=f"{machine.name}  ")
     lines += [Text(), Text("one device", "bold"), *_device_lines(machine, width, verbose)]
     lines += [Text(), Text("links, one way", "bold"), *_link_lines(machine, width), Text()]
@@ -75,12 +70,16 @@ def machine_view(
             words += "collectives need one in a machine file."
         lines += [Text(), *sentence(words, width)]
     if machine.measured:
-        lines += [
-            Text(),
-            Text("measured, instead of formulas", "bold"),
-            *_regime_lines(machine, width),
-            *_point_lines(machine, width),
-        ]
+        rows: list[Sequence[Cell]] = []
+        for times in machine.measured:
+            for number, cells in enumerate(map(regime_cells, times.regimes)):
+                is_first = not number
+                named = [times.op, times.over] if is_first else ["", ""]
+                rows.append([*named, *cells, percent(times.noise) * is_first])
+        lines += [Text(), Text("measured, instead of formulas", "bold")]
+        heads = ("", "over", "from", "latency", "bandwidth", "noise")
+        lines += table(rows, width, 2, {2, 3, 4, 5}, heads, style="dim") if rows else []
+        lines += _point_lines(machine, width)
     return [*lines, Text(), *sentence(machine.source, width, lead="figures: ", style="dim")]
 
 
@@ -147,22 +146,19 @@ def memory_words(size: int) -> str:
     return f"{size / 2**30:.4g} GiB" if size >= 2**30 else human_bytes(size)
 
 
-MEMBERS = {"ring": "chip", "line": "chip", "switch": "device", "chip": "device"}
-"""The members of a dimension by the kind of its links; the network's are slices or nodes."""
-
-
 def _link_lines(machine: Machine, width: int) -> list[Text]:
     rows: list[list[Cell]] = []
     for one in machine.family.dimensions:
         is_joined = one.size > 1 or one.is_torus or one.kind == "switch"
         if not is_joined or (one.link is None and one.size == 1):
             continue
-        name, kind = ("network", "") if one.kind == "network" else (one.label, one.kind)
-        if one.kind == "line" and one.size == 1:
-            kind = ""
-        if one.direct:
-            kind = "each pair"
-        size = plural(one.size, MEMBERS.get(one.kind, one.name))
+        is_plain = one.kind == "network" or (one.kind == "line" and one.size == 1)
+        kind = "each pair" if one.direct else "" if is_plain else one.kind
+        name = "network" if one.kind == "network" else one.label
+        member = {"ring": "chip", "line": "chip", "switch": "device", "chip": "device"}.get(
+            one.kind, one.name
+        )
+        size = plural(one.size, member)
         figures = [rate(one.link.bandwidth), f"{seconds(one.link.latency)} per hop"] if one.link else []
         rows.append([(name, "bold"), size, kind, *(figures or [f"not {machine.lacking}", ""])])
     return table(rows, width, 2)
@@ -194,14 +190,6 @@ def _matmul_lines(machine: Machine, width: int) -> list[Text]:
 
 
 OURS, MEASURED = ("ours", "dim"), ("measured", "dim")
-TABLES = "openxla/xla, xla/service/gpu/model"
-BETWEEN = (
-    "The lines pass between the times, of which small ones vary by 40% from run to run. The [[measured]] "
-    "points of a machine file hold exactly."
-)
-
-
-POINTS_HOLD = "Between points, times are interpolated; beyond them the lines hold, or the formula."
 
 
 def _fitted(
@@ -209,14 +197,15 @@ def _fitted(
 ) -> list[Text]:
     if not rows:
         return []
-    head = sentence(f"{what}, fitted to {library} on {like.upper()} ({TABLES})", width, style="bold")
+    source = "openxla/xla, xla/service/gpu/model"
+    head = sentence(f"{what}, fitted to {library} on {like.upper()} ({source})", width, style="bold")
     numbers = {number for number, name in enumerate(heads, 1) if name}
     return [Text(), *head, *table(rows, width, 2, numbers, ("", *heads), style="dim")]
 
 
 def _nccl_lines(machine: Machine, node: Dimension, width: int) -> list[Text]:
-    """The lines of NCCL's collectives over a node, of which the quickest holds, and their times beside those
-    that were measured."""
+    """The lines of NCCL's collectives over a node, of which the quickest holds, beside the times that were
+    measured."""
     known = {
         (op, size): time
         for chip, op, devices, size, time in measured_times()
@@ -237,23 +226,13 @@ def _nccl_lines(machine: Machine, node: Dimension, width: int) -> list[Text]:
             rows.append([name, *(way or ("", "")), *(time or [""] * (1 + len(sizes)))])
     heads = ("start", "of the links", "", *map(human_bytes, sizes))
     lines = _fitted(f"collectives over {node.size}", "NCCL", node.nccl, heads, rows, width)
-    return [*lines, *sentence(BETWEEN, width, 2, style="dim")]
-
-
-def _regime_lines(machine: Machine, width: int) -> list[Text]:
-    rows = []
-    for times in machine.measured:
-        if times.regimes:
-            first, *others = map(regime_cells, times.regimes)
-            rows.append([times.op, times.over, *first, "–" if times.noise is None else f"{times.noise:.0%}"])
-            rows += [["", "", *cells] for cells in others]
-    heads = ("", "over", "from", "latency", "bandwidth", "noise")
-    return table(rows, width, 2, {2, 3, 4, 5}, heads, style="dim") if rows else []
+    between = "The lines pass between the times, of which small ones vary by 40% from run to run. "
+    between += "The [[measured]] points of a machine file hold exactly."
+    return [*lines, *sentence(between, width, 2, style="dim")]
 
 
 def _point_lines(machine: Machine, width: int) -> list[Text]:
-    """The measured points, beside the lines or formulas that hold beyond them."""
-    rows = []
+    rows: list[list[Cell]] = []
     for times in machine.measured:
         without = [replace(times, points=())] if times.regimes else []
         for size, measured in times.points:
@@ -264,6 +243,7 @@ def _point_lines(machine: Machine, width: int) -> list[Text]:
     heads = ("", "over", "size", "measured", "by lines or formula")
     if not rows:
         return []
+    hold = "Between points, times are interpolated; beyond them the lines hold, or the formula."
     levelled = [
         f"{human_bytes(point.size)} of {times.op} took longer than a larger size and takes that one's time."
         for times in machine.measured
@@ -272,7 +252,7 @@ def _point_lines(machine: Machine, width: int) -> list[Text]:
     ]
     return [
         *table(rows, width, 2, {2, 3, 4}, heads, style="dim"),
-        *sentences([POINTS_HOLD, *levelled], width, 2, style="dim"),
+        *sentences([hold, *levelled], width, 2, style="dim"),
     ]
 
 
@@ -317,11 +297,19 @@ MORE, MORE_DOWN = "…", "⋮"
 def machine_picture(
     machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None, width: int, palette: Palette
 ) -> list[Text]:
-    """The picture of a machine. Devices have their ids, or where they are `placed` their coordinates in the
-    mesh."""
-    labels = _Labels(machine, mesh, placed, palette)
-    draw = _torus if machine.family.torus else _nodes
-    lines = draw(machine.family, labels, width)
+    """The picture of a machine, whose devices have their ids, or where they are `placed` their
+    coordinates."""
+    labels, family = _Labels(machine, mesh, placed, palette), machine.family
+    if family.torus:
+        lines = _torus(family, labels, width)
+    else:
+        node, nodes = family.dimensions
+        drawn = [_node(node, labels, number, width) for number in _shown(nodes.size, MAX_NODES)]
+        lines = shelve(drawn, width)
+        if nodes.size > 1 and nodes.link is not None:
+            speed = rate(nodes.link.bandwidth)
+            words = f"{plural(nodes.size, 'node')}, joined by a network of {speed} per device"
+            lines += [Text(), *sentence(words, width, 2, style=labels.link("network"))]
     for line in lines:
         # Three chips with coordinates in a large mesh may be wider than a narrow page.
         line.truncate(width, overflow="ellipsis")
@@ -351,15 +339,15 @@ class _Labels:
         return self._along.get(name, DIM)
 
     def chip(self, number: int) -> Text:
-        """The label of a chip: its devices."""
         each = self._machine.family.devices_per_chip
-        return Text.assemble(("·", DIM)).join(self._device(number * each + core) for core in range(each))
-
-    def _device(self, id_: int) -> Text:
-        if self._mesh is None or not self._positions:
-            return Text(str(id_))
-        places = zip(self._mesh.coords(self._positions[id_]), self._styles, strict=True)
-        return Text.assemble((",", DIM)).join(Text(str(place), style) for place, style in places)
+        labels = []
+        for id_ in range(number * each, (number + 1) * each):
+            label = Text(str(id_))
+            if self._mesh is not None and self._positions:
+                places = zip(self._mesh.coords(self._positions[id_]), self._styles, strict=True)
+                label = Text.assemble((",", DIM)).join(Text(str(place), style) for place, style in places)
+            labels.append(label)
+        return Text.assemble(("·", DIM)).join(labels)
 
 
 def _torus(family: Family, labels: _Labels, width: int) -> list[Text]:
@@ -426,16 +414,6 @@ def _plane(
     return [*lines, vertical(DOWN_WRAP)] if wrap[1] else lines
 
 
-def _nodes(family: Family, labels: _Labels, width: int) -> list[Text]:
-    node, nodes = family.dimensions
-    count = nodes.size
-    lines = shelve([_node(node, labels, number, width) for number in _shown(count, MAX_NODES)], width)
-    if count > 1 and nodes.link is not None:
-        words = f"{plural(count, 'node')}, joined by a network of {rate(nodes.link.bandwidth)} per device"
-        lines += [Text(), *sentence(words, width, 2, style=labels.link("network"))]
-    return lines
-
-
 def _node(node: Dimension, labels: _Labels, number: int | None, width: int) -> list[Text]:
     if number is None:
         return [Text(f"  {MORE}")]
@@ -461,80 +439,6 @@ def _shown(size: int, most: int) -> list[int | None]:
     return [*range(size)] if size <= most else [*range(max(most - 2, 1)), None, size - 1]
 
 
-MAX_GRID, MAX_GRID_COLUMNS, MAX_PROCESSES, MAX_GROUPS, MAX_NAMED = 16, 16, 8, 4, 8
-
-
-def job_lines(
-    job: Job, mesh: Mesh, axes: Sequence[Sequence[str]], width: int, palette: Palette
-) -> list[Text]:
-    """The mesh as a grid, each device with its holder, or the processes one by one where that is too wide;
-    then a line for each of `axes`. Nothing for a process that is alone, or a mesh that the job refuses."""
-    if not job.runs(mesh):
-        return []
-    hosts = {*job.hosts}
-    where = plural(len(hosts), "host") if len(hosts) > 1 else job.hosts[0]
-    said = f"{job.processes:,} processes on {where}, {plural(mesh.size, 'device')}"
-    lines = sentence(said, width, lead="job  ")
-    lines += _grid(job, mesh, width, palette) or _processes(job, width)
-    rows = [_span_cells(group_span(job, mesh, axis), mesh, palette) for axis in axes]
-    return [*lines, *table(rows, width, 1), Text()]
-
-
-def _grid(job: Job, mesh: Mesh, width: int, palette: Palette) -> list[Text] | None:
-    """The mesh with its last axis to the right; None where it is too large."""
-    across = mesh.axis_sizes[-1]
-    if mesh.size // across > MAX_GRID or across > MAX_GRID_COLUMNS:
-        return None
-    heads = [coordinates(mesh, position, palette, mesh.axis_names[-1:]) for position in range(across)]
-    rows = [[Text(), *heads]]
-    for first in range(0, mesh.size, across):
-        rows.append([coordinates(mesh, first, palette, mesh.axis_names[:-1])])
-        for position in range(first, first + across):
-            process = job.holder(mesh, position)
-            host = f"{job.hosts[process]} " if len({*job.hosts}) > 1 else ""
-            rows[-1].append(
-                Text.assemble((f"{mesh.device_id(position)}", "bold"), (f" {host}p{process}", "dim"))
-            )
-    return columns(rows, width, 1)
-
-
-def _processes(job: Job, width: int) -> list[Text]:
-    rows: list[list[Cell]] = []
-    for process in range(min(job.processes, MAX_PROCESSES)):
-        devices = job.devices_of(process)
-        held = f"{devices[0]:,}–{devices[-1]:,}" if len(devices) > 1 else ", ".join(map(str, devices))
-        rows.append([(f"p{process}", "bold"), job.hosts[process], f"devices {held}"])
-    more = job.processes - MAX_PROCESSES
-    note = sentence(plural(more, "more process", "more processes"), width, 1) if more > 0 else []
-    return [*table(rows, width, 1), *note]
-
-
-def _span_cells(span: GroupSpan, mesh: Mesh, palette: Palette) -> list[Text]:
-    """``over X  ≠ 2 of 4 groups cross hosts: {0, 4} node-a, node-b; …``."""
-    count = len(span.groups)
-    if span.across_hosts:
-        crossing = [
-            f"{{{', '.join(str(mesh.device_id(position)) for position in group)}}} {', '.join(hosts)}"
-            for group, hosts in zip(span.groups, span.hosts, strict=True)
-            if hosts and len(group) <= MAX_NAMED
-        ]
-        listed = "; ".join([*crossing[:MAX_GROUPS], *["…"] * (len(crossing) > MAX_GROUPS)])
-        said = f"≠ {_crossing(span.across_hosts, count)} hosts{': ' if listed else ''}{listed}"
-    elif span.across_processes:
-        said = f"{_crossing(span.across_processes, count)} processes of one host"
-    else:
-        said = f"{plural(count, 'group')}{', each' if count > 1 else ''} within one process"
-    cell = Text(said)
-    if span.across_hosts:
-        cell.stylize(SIGNS["≠"], 0, 1)
-    return [Text.assemble("over ", axes_text(span.axes, mesh, palette)), cell]
-
-
-def _crossing(some: int, count: int) -> str:
-    groups = plural(count, "group") if some == count else f"{some:,} of {plural(count, 'group')}"
-    return f"{groups} {'crosses' if some == 1 else 'cross'}"
-
-
 def info_view(
     versions: Sequence[tuple[str, str]], warning: str, cache: tuple[str, int, int], width: int
 ) -> list[Text]:
@@ -555,15 +459,13 @@ def info_view(
 
 
 def targets_view(groups: Sequence[TargetGroup], width: int, verbose: bool = False) -> list[Text]:
-    """A heading for every group, its targets as a table, and the names that it takes; when `verbose`, the
-    figures of each chip."""
+    """A heading for every group, its targets, and the names that it takes; when `verbose`, the figures of
+    each chip."""
     lines: list[Text] = []
     for group in groups:
         versions = ", ".join(f"{name} {version}" for name, version in group.versions)
-        said = f"ready  {versions}".rstrip()
-        if group.missing:
-            command = f": {group.command.replace(' ', GLUE)}" if group.command else ""
-            said = f"{group.missing}{command}"
+        command = f": {group.command.replace(' ', GLUE)}" if group.command else ""
+        said = f"{group.missing}{command}" if group.missing else f"ready  {versions}".rstrip()
         lines += [Text()] * bool(lines) + sentence(said, width, 0, f"{group.title}  ")
         lines += table([[choice.name, choice.what] for choice in group.choices], width, 2)
         lines += sentence(group.takes, width, 2, style="dim")

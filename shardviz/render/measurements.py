@@ -1,5 +1,6 @@
-"""Measurements of devices: rows in the columns of nccl-tests, each printed as soon as it is there; charts of
-bandwidth over size; the lines through what was measured, and where they do not hold."""
+"""Devices at hand: the processes of a job that hold them; measurements in the columns of nccl-tests, each row
+printed as soon as it is there; charts of bandwidth over size; the lines through what was measured, and where
+they do not hold."""
 
 from __future__ import annotations
 
@@ -11,18 +12,18 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.devices.fitting import HOLDS, NOISY, TimeFit
+from shardviz.devices.job import GroupSpan, Job, group_span
 from shardviz.devices.question import Case, Measurement, MeasureQuestion, bound_seconds, predicted_seconds
 from shardviz.errors import plural
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.hardware.measured import Regime
-from shardviz.render.caption import axes_text
-from shardviz.render.lines import GAP, Cell, records, sentence, sentences, table
-from shardviz.render.palette import DIM, Palette
+from shardviz.render.caption import axes_text, coordinates
+from shardviz.render.lines import GAP, Cell, columns, records, sentence, sentences, table
+from shardviz.render.palette import DIM, SIGNS, Palette
 from shardviz.render.sweep_view import LogChart
 from shardviz.sharding import Mesh
 from shardviz.units import flops, human_bytes, measured_rate, rate, seconds, times
 
-WRONG = "bold red"
 WIDTHS = {
     "size": 8,
     "count": 11,
@@ -44,8 +45,8 @@ GIVING_WAY = (("count", "matrix"), ("algbw",), ("min", "max"), ("bound",), ("off
 
 
 class MeasuredRows:
-    """The rows of a question, in columns of fixed widths; with a machine, on which its mesh is `placed`,
-    beside what that predicts."""
+    """The rows of a question, in columns of fixed widths; beside what a machine predicts on which its mesh is
+    `placed`."""
 
     def __init__(
         self, question: MeasureQuestion, placed: PlacedMesh | None, width: int, palette: Palette
@@ -66,7 +67,6 @@ class MeasuredRows:
         return [Text(), title, self._line(case, {name: name for name in WIDTHS}, "dim")]
 
     def row(self, row: Measurement) -> list[Text]:
-        """The line of a row."""
         case, placed = row.case, self._placed
         cells = {
             "size": human_bytes(case.size),
@@ -85,15 +85,15 @@ class MeasuredRows:
             }
         if placed is not None:
             predicted = predicted_seconds(case, placed)
+            bound = bound_seconds(case, placed)
             cells |= {
-                "bound": _or_none(bound_seconds(case, placed)),
-                "predicted": _or_none(predicted),
+                "bound": "–" if bound is None else seconds(bound),
+                "predicted": "–" if predicted is None else seconds(predicted),
                 "off": "–" if predicted is None else f"{predicted / row.median - 1:+.0%}",
             }
-        return [self._line(case, cells, WRONG if row.wrong else "")]
+        return [self._line(case, cells, "bold red" if row.wrong else "")]
 
     def _line(self, case: Case, cells: Mapping[str, str], style: str) -> Text:
-        """The columns of a case that fit."""
         other = {"count", "algbw", "busbw"} if case.op == "matmul" else {"matrix", "FLOP/s"}
         if self._placed is None:
             other |= {"bound", "predicted", "off"}
@@ -103,10 +103,6 @@ class MeasuredRows:
                 break
             names = [name for name in names if name not in least]
         return Text((" " * GAP).join(f"{cells[name]:>{WIDTHS[name]}}" for name in names).rstrip(), style)
-
-
-def _or_none(time: float | None) -> str:
-    return "–" if time is None else seconds(time)
 
 
 def rows_words(rows: Sequence[Measurement]) -> Iterator[str]:
@@ -120,12 +116,10 @@ def rows_words(rows: Sequence[Measurement]) -> Iterator[str]:
 
 
 HEADINGS = ("", "over", "from", "latency", "bandwidth", "off", "held back", "noise")
-RIGHT = frozenset({2, 3, 4, 5, 6, 7})
 TITLE = "fitted: time = latency + size / bandwidth; held back: every second size, predicted from the others"
 LOOSE = 0.5
 """A standard error of a bandwidth, as a part of it, that is to be said."""
 HEIGHT, MAX_WIDTH, LEAST_WIDTH = 10, 90, 32
-LINE = "·"
 
 
 def fits_view(fits: Sequence[TimeFit], mesh: Mesh, width: int, palette: Palette) -> list[Text]:
@@ -137,13 +131,19 @@ def fits_view(fits: Sequence[TimeFit], mesh: Mesh, width: int, palette: Palette)
             lines += [Text(), *bandwidth_chart(shown, mesh, width, palette)]
     of_lines = [fit for fit in fits if fit.op != "matmul"]
     if of_lines:
-        lines += [Text(), *sentence(TITLE, width), *_fits_table(of_lines, mesh, width, palette)]
+        rows: list[Sequence[Cell]] = [[(heading, "dim") for heading in HEADINGS]]
+        for fit in of_lines:
+            named = (fit.op, "bold"), axes_text(fit.axes, mesh, palette)
+            told = (f"{fit.error:.0%}", percent(fit.held_back), percent(fit.noise))
+            first, *others = map(regime_cells, fit.regimes)
+            rows += [[*named, *first, *told], *(["", "", *cells] for cells in others)]
+        lines += [Text(), *sentence(TITLE, width), *table(rows, width, right=range(2, 8))]
     return [*lines, *sentences(doubts(of_lines), width)]
 
 
 def bandwidth_chart(fits: Sequence[TimeFit], mesh: Mesh, width: int, palette: Palette) -> list[Text]:
     """Bandwidth over size of one operation: a letter for the groups along some axes, dots for the fitted
-    lines. A matmul has FLOP/s in place of bytes, and no line: its time is none over its bytes."""
+    lines. A matmul has FLOP/s, and no line: its time is none over its bytes."""
     marks = ascii_uppercase[: len(fits)]
     styles = [palette.axis(mesh, fit.axes[0]) if len(fit.axes) == 1 else Style(bold=True) for fit in fits]
     legend = [
@@ -161,14 +161,14 @@ def bandwidth_chart(fits: Sequence[TimeFit], mesh: Mesh, width: int, palette: Pa
         human_bytes,
     )
     if not is_matmul:
-        legend.append(Text(f"{LINE} the fitted lines", "dim"))
+        legend.append(Text("· the fitted lines", "dim"))
     for fit in fits if not is_matmul else ():
         first, last = fit.rows[0].case.size, fit.rows[-1].case.size
         for column in range(chart.column(first), chart.column(last) + 1):
             size = min(max(chart.size_at(column), first), last)
             row = chart.row(_rate(fit, size, fit.seconds(size)))
             if 0 <= row < HEIGHT:
-                chart.cells[row][column] = (LINE, DIM)
+                chart.cells[row][column] = ("·", DIM)
     signs = {id(fit): sign for fit, sign in zip(fits, zip(marks, styles, strict=True), strict=True)}
     for fit, size, value in points:
         chart.cells[chart.row(value)][chart.column(size)] = signs[id(fit)]
@@ -186,17 +186,7 @@ def _rate(fit: TimeFit, size: float, time: float) -> float:
     return size * case.bus_factor / time
 
 
-def _fits_table(fits: Sequence[TimeFit], mesh: Mesh, width: int, palette: Palette) -> list[Text]:
-    rows: list[Sequence[Cell]] = [[(heading, "dim") for heading in HEADINGS]]
-    for fit in fits:
-        named = (fit.op, "bold"), axes_text(fit.axes, mesh, palette)
-        told = (f"{fit.error:.0%}", _percent(fit.held_back), _percent(fit.noise))
-        first, *others = map(regime_cells, fit.regimes)
-        rows += [[*named, *first, *told], *(["", "", *cells] for cells in others)]
-    return table(rows, width, right=RIGHT)
-
-
-def _percent(share: float | None) -> str:
+def percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.0%}"
 
 
@@ -250,10 +240,8 @@ def too_few_sizes(cases: Sequence[Case]) -> str:
     """A sentence on collectives of which one size was measured; "" where there are none."""
     if not cases:
         return ""
-    return (
-        f"One size shows neither latency nor bandwidth of {_names(cases)}: measure two or more, such as "
-        "--sizes 4KiB:1MiB."
-    )
+    words = f"One size shows neither latency nor bandwidth of {_names(cases)}: measure two or more, such as"
+    return f"{words} --sizes 4KiB:1MiB."
 
 
 def _names(those: Sequence[TimeFit | Case]) -> str:
@@ -262,3 +250,68 @@ def _names(those: Sequence[TimeFit | Case]) -> str:
         over = "; ".join(", ".join(each.axes) for each in group if each.axes)
         names.append(f"{op} ({over})" if over else op)
     return ", ".join(names)
+
+
+MAX_PROCESSES, MAX_GROUPS, MAX_NAMED = 8, 4, 8
+
+
+def job_lines(
+    job: Job, mesh: Mesh, axes: Sequence[Sequence[str]], width: int, palette: Palette
+) -> list[Text]:
+    """The mesh as a grid, each device with its holder, or else the processes one by one; then a line for each
+    of `axes`. Nothing for a process that is alone, or a mesh that the job refuses."""
+    if not job.runs(mesh):
+        return []
+    where = plural(len({*job.hosts}), "host") if len({*job.hosts}) > 1 else job.hosts[0]
+    said = f"{job.processes:,} processes on {where}, {plural(mesh.size, 'device')}"
+    lines = sentence(said, width, lead="job  ")
+    # The mesh with its last axis to the right, unless it is too large.
+    across, grid = mesh.axis_sizes[-1], None
+    if mesh.size // across <= 16 and across <= 16:
+        cells = [[Text()]]
+        cells[0] += [coordinates(mesh, position, palette, mesh.axis_names[-1:]) for position in range(across)]
+        for position in range(mesh.size):
+            if not position % across:
+                cells.append([coordinates(mesh, position, palette, mesh.axis_names[:-1])])
+            process = job.holder(mesh, position)
+            held = f" {f'{job.hosts[process]} ' if len({*job.hosts}) > 1 else ''}p{process}"
+            cells[-1].append(Text.assemble((f"{mesh.device_id(position)}", "bold"), (held, "dim")))
+        grid = columns(cells, width, 1)
+    lines += grid or []
+    if not grid:
+        holders: list[list[Cell]] = []
+        for process in range(min(job.processes, MAX_PROCESSES)):
+            devices = job.devices_of(process)
+            held = f"{devices[0]:,}–{devices[-1]:,}" if len(devices) > 1 else ", ".join(map(str, devices))
+            holders.append([(f"p{process}", "bold"), job.hosts[process], f"devices {held}"])
+        lines += table(holders, width, 1)
+        if (more := job.processes - MAX_PROCESSES) > 0:
+            lines += sentence(plural(more, "more process", "more processes"), width, 1)
+    rows = [_span_cells(group_span(job, mesh, axis), mesh, palette) for axis in axes]
+    return [*lines, *table(rows, width, 1), Text()]
+
+
+def _span_cells(span: GroupSpan, mesh: Mesh, palette: Palette) -> list[Text]:
+    """``over X  ≠ 2 of 4 groups cross hosts: {0, 4} node-a, node-b; …``."""
+    count = len(span.groups)
+
+    def crossing_words(some: int) -> str:
+        groups = plural(count, "group") if some == count else f"{some:,} of {plural(count, 'group')}"
+        return f"{groups} {'crosses' if some == 1 else 'cross'}"
+
+    if span.across_hosts:
+        crossing = [
+            f"{{{', '.join(str(mesh.device_id(position)) for position in group)}}} {', '.join(hosts)}"
+            for group, hosts in zip(span.groups, span.hosts, strict=True)
+            if hosts and len(group) <= MAX_NAMED
+        ]
+        listed = "; ".join([*crossing[:MAX_GROUPS], *["…"] * (len(crossing) > MAX_GROUPS)])
+        said = f"≠ {crossing_words(span.across_hosts)} hosts{': ' if listed else ''}{listed}"
+    elif span.across_processes:
+        said = f"{crossing_words(span.across_processes)} processes of one host"
+    else:
+        said = f"{plural(count, 'group')}{', each' if count > 1 else ''} within one process"
+    cell = Text(said)
+    if span.across_hosts:
+        cell.stylize(SIGNS["≠"], 0, 1)
+    return [Text.assemble("over ", axes_text(span.axes, mesh, palette)), cell]

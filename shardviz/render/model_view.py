@@ -1,11 +1,12 @@
 """A whole model: every parameter with its split, the memory of a device, the collectives of a step, and what
-another split changes."""
+another split changes; and a checkpoint: its arrays as saved and as restored, and what each device reads."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import get_args
 
 from rich.text import Text
 
@@ -18,6 +19,7 @@ from shardviz.models.answer import (
     ModelStep,
     PlannedPart,
 )
+from shardviz.models.checkpoint import Restore
 from shardviz.models.rule_set import FoldedParameter, SplitModel, folded
 from shardviz.models.serving import ServingAnswer
 from shardviz.notation.spec_string import write_spec
@@ -28,29 +30,18 @@ from shardviz.render.cost_view import machine_words, padding_words
 from shardviz.render.lines import Cell, as_text, bar, columns, sentence, sentences, table
 from shardviz.render.palette import PLAIN, Palette
 from shardviz.render.plan_view import time_words
+from shardviz.render.times.report import percent
 from shardviz.sharding import Mesh
 from shardviz.sharding.axis_parts import whole_axis
 from shardviz.units import human_bytes, may_fit_words, seconds, times
 
 HEADINGS = ("parameter", "shape", "split", "per device", "", "×")
-NARROWER = ((1,), (1, 5), (1, 3), (1, 3, 5))
-"""The columns that narrow pages do without: the shape, the copies, the shape per device."""
 SHOWN = 4
 """Parameters, or rules, that a sentence names."""
 _LAYERS = re.compile(r"(.*?\d+[–,][\d–,]*\d)[./](.*)")
 NAME, SIZE = 18, 9
 """Columns of a memory bar's name and of its bytes."""
-NOT_THE_SUM = "gradients and activations are not all live at once: a step counts its peak, not their sum"
-TEXT_WIDTH = 100
-"""Columns of the message of a test."""
 ARROW = "→"
-PHASES: dict[Phase, str] = {
-    "forward": "forward",
-    "recomputed": "recomputed",
-    "backward": "backward",
-    "optimizer": "optimizer",
-}
-"""The parts of a train step, in order, with their words."""
 
 
 def model_lines(answer: ModelAnswer, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
@@ -66,12 +57,9 @@ def model_lines(answer: ModelAnswer, width: int, palette: Palette, verbose: bool
         lines += [Text(), *memory_lines(answer.memory, question, width, palette)]
     if step is not None:
         lines += [Text(), *(step_lines if verbose else _step_rows)(step, question, width, palette)]
-    assumed = (
-        []
-        if step is None
-        else [f"Tokens sharded {write_spec(question.tokens.spec)}, on {machine_words(step.layer.cost)}."]
-    )
-    return [*lines, *sentences(assumed, width, style="dim")]
+        words = f"Tokens sharded {write_spec(question.tokens.spec)}, on {machine_words(step.layer.cost)}."
+        lines += sentence(words, width, style="dim")
+    return lines
 
 
 def _head_lines(question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
@@ -86,59 +74,29 @@ def _head_lines(question: ModelQuestion, width: int, palette: Palette) -> list[T
 
 
 def _parameter_lines(question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
-    """A row for each parameter, and what the rules leave out."""
-    rows: list[Sequence[Cell]] = []
-    for heading, group in layer_groups(folded(question.split.parameters)):
-        if heading:
-            held = sum(parameter.bytes_per_device for _, parameter in group)
-            count = max(parameter.count for _, parameter in group)
-            rows.append([(f"{heading} × {count}", "bold"), "", "", "", (human_bytes(held), "bold")])
-        rows += [_parameter_cells(name, parameter, palette) for name, parameter in group]
-    lines = table(rows, width, 0, {4, 5}, HEADINGS, NARROWER, style="dim")
-    return [*lines, *rule_lines(question.split, width)]
-
-
-Named = tuple[str, FoldedParameter]
-"""A parameter by the name that it is shown with."""
-
-
-def layer_groups(parameters: Iterable[FoldedParameter]) -> list[tuple[str, list[Named]]]:
-    """The parameters in order, those in a row of the same layers under the name of these, which is "" for
-    others."""
+    """A row for each parameter, with the bytes of one layer, and what the rules leave out. Parameters of the
+    same layers stand under the name of these."""
 
     def layers_of(parameter: FoldedParameter) -> str:
         match = _LAYERS.fullmatch(parameter.name)
         return "" if match is None else match[1]
 
-    return [
-        (layers, [(parameter.name[len(layers) + bool(layers) :], parameter) for parameter in group])
-        for layers, group in groupby(parameters, layers_of)
-    ]
-
-
-def _parameter_cells(name: str, parameter: FoldedParameter, palette: Palette) -> list[Cell]:
-    """The cells of one parameter, of which a device's bytes are those of one layer."""
-    first = parameter.first
-    return [
-        "  " * (_LAYERS.fullmatch(parameter.name) is not None) + name.removesuffix(".weight"),
-        times(first.parameter.shape),
-        split_text(first.spec, first.mesh, palette) if first.is_matched else ("no rule", "italic"),
-        times(first.shard_shape),
-        human_bytes(first.bytes_per_device),
-        f"{first.replicas:,}",
-    ]
-
-
-def rule_lines(split: SplitModel, width: int) -> list[Text]:
-    """The parameters that no rule matches, the rules that match nothing, and what does not divide."""
-    unmatched = some([parameter.name for parameter in folded(split.unmatched)])
-    unused = some([quote(rule.subject) + (f" ({rule.place})" if rule.place else "") for rule in split.unused])
-    words = f"{unmatched}; every device has a full copy" if unmatched else ""
-    return [
-        *sentences([words], width, lead="no rule matches: "),
-        *sentences([unused], width, lead="rules without a match: "),
-        *sentences(map(_uneven_words, folded(split.uneven)), width, lead="not divisible: "),
-    ]
+    rows: list[Sequence[Cell]] = []
+    for layers, group in groupby(folded(question.split.parameters), layers_of):
+        parameters = [*group]
+        if layers:
+            held = sum(parameter.bytes_per_device for parameter in parameters)
+            count = max(parameter.count for parameter in parameters)
+            rows.append([(f"{layers} × {count}", "bold"), "", "", "", (human_bytes(held), "bold")])
+        for parameter in parameters:
+            first = parameter.first
+            name = parameter.name[len(layers) + bool(layers) :].removesuffix(".weight")
+            split = split_text(first.spec, first.mesh, palette) if first.is_matched else ("no rule", "italic")
+            shapes = times(first.parameter.shape), times(first.shard_shape)
+            cells = human_bytes(first.bytes_per_device), f"{first.replicas:,}"
+            rows.append(["  " * bool(layers) + name, shapes[0], split, shapes[1], *cells])
+    lines = table(rows, width, 0, {4, 5}, HEADINGS, ((1,), (1, 5), (1, 3), (1, 3, 5)), style="dim")
+    return [*lines, *rule_lines(question.split, width)]
 
 
 def some(names: Sequence[str]) -> str:
@@ -146,19 +104,28 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _uneven_words(parameter: FoldedParameter) -> str:
-    """``lm_head.weight: 50,257 over tensor=4 is padded to 50,260; JAX rejects it …``."""
-    first = parameter.first
-    said = []
-    for dim in first.uneven:
-        axes = ", ".join(f"{axis}={first.mesh.axis_size(axis)}" for axis in first.spec.dims[dim.place])
-        said.append(f"{dim.size:,} over {axes} is padded to {dim.padded:,}")
-    hint = "jax.device_put rejects it: pad the parameter, or shard another dimension"
-    return f"{parameter.name}: {', '.join(said)}; {hint}"
+def rule_lines(split: SplitModel, width: int) -> list[Text]:
+    """The parameters that no rule matches, the rules that match nothing, and what does not divide."""
+    unmatched = some([parameter.name for parameter in folded(split.unmatched)])
+    unused = some([quote(rule.subject) + (f" ({rule.place})" if rule.place else "") for rule in split.unused])
+    words = f"{unmatched}; every device has a full copy" if unmatched else ""
+    uneven = []
+    for parameter in folded(split.uneven):
+        first = parameter.first
+        said = []
+        for dim in first.uneven:
+            axes = ", ".join(f"{axis}={first.mesh.axis_size(axis)}" for axis in first.spec.dims[dim.place])
+            said.append(f"{dim.size:,} over {axes} is padded to {dim.padded:,}")
+        hint = "jax.device_put rejects it: pad the parameter, or shard another dimension"
+        uneven.append(f"{parameter.name}: {', '.join(said)}; {hint}")
+    return [
+        *sentences([words], width, lead="no rule matches: "),
+        *sentences([unused], width, lead="rules without a match: "),
+        *sentences(uneven, width, lead="not divisible: "),
+    ]
 
 
 def memory_lines(memory: ModelMemory, question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
-    """A bar for each use of memory."""
     chip, limit = question.placed.machine.chip, memory.limit
     has = "" if limit is None else f", of {human_bytes(limit)} per {chip}"
     lines = sentence(f"bytes per device{has}", width, lead="memory  ")
@@ -167,8 +134,9 @@ def memory_lines(memory: ModelMemory, question: ModelQuestion, width: int, palet
     for name, size in rows:
         line = Text(f"  {name:<{NAME}}{human_bytes(size):>{SIZE}}  ")
         lines.append(line.append(bar(size, most, max(width - NAME - SIZE - 4, 1)), palette.lanes["memory"]))
+    words = "gradients and activations are not all live at once: a step counts its peak, not their sum."
     is_peak = None not in (memory.working, memory.activations)
-    return lines + (sentence(f"{NOT_THE_SUM}.", width, 2, style="dim") if is_peak else [])
+    return lines + (sentence(words, width, 2, style="dim") if is_peak else [])
 
 
 def _memory_rows(memory: ModelMemory, question: ModelQuestion) -> list[tuple[str, int]]:
@@ -274,8 +242,8 @@ def memory_text(answer: ModelAnswer) -> str:
     rules, mesh = question.split.rules.name, question.mesh
     verb = "does" if memory.over(memory.serving if question.training is None else memory.training) else "may"
     head = f"{question.model.name} {verb} not fit with rules {rules} on mesh {mesh}"
-    lines = memory_lines(memory, question, TEXT_WIDTH, PLAIN)
-    lines += sentences(_fit_words(memory, question), TEXT_WIDTH, 2)
+    lines = memory_lines(memory, question, 100, PLAIN)
+    lines += sentences(_fit_words(memory, question), 100, 2)
     return "\n".join([head, *(line.plain for line in lines)])
 
 
@@ -314,10 +282,8 @@ def step_lines(step: ModelStep, question: ModelQuestion, width: int, palette: Pa
         lines += _part_lines(part, question.mesh, width, palette)
     lines += _padding_lines(step, width)
     if len(step.seconds_by_phase) > 1:
-        by_phase = (
-            f"{phase} {time_words(time, not step.is_partial)}"
-            for phase, time in step.seconds_by_phase.items()
-        )
+        times = step.seconds_by_phase.items()
+        by_phase = (f"{phase} {time_words(time, not step.is_partial)}" for phase, time in times)
         lines += sentence(", ".join(by_phase), width, 2)
     return lines
 
@@ -328,7 +294,6 @@ def _padding_lines(step: ModelStep, width: int) -> list[Text]:
 
 
 def _sums(steps: Sequence[PricedStep]) -> tuple[str, str]:
-    """The bytes and the seconds of collectives."""
     times = [priced.seconds for priced in steps if priced.seconds is not None]
     moved = human_bytes(sum(priced.step.bytes for priced in steps))
     return moved, "?" if len(times) < len(steps) else seconds(sum(times))
@@ -341,12 +306,12 @@ def _part_lines(part: PlannedPart, mesh: Mesh, width: int, palette: Palette) -> 
         groups.setdefault((phase, priced.step.op, priced.step.axes), []).append(priced)
     rows: list[Sequence[Cell]] = [
         [
-            PHASES[phase],
+            phase,
             Text(f"{len(steps)} {op} over ").append_text(axes_text(axes, mesh, palette, ",")),
             *_sums(steps),
             (", ".join(step.step.array for step in steps), "dim"),
         ]
-        for wanted in PHASES
+        for wanted in get_args(Phase)
         for (phase, op, axes), steps in groups.items()
         if phase == wanted
     ]
@@ -368,10 +333,9 @@ def _step_words(step: ModelStep, question: ModelQuestion) -> Iterator[str]:
     is_partial = step.is_partial
     what = "a forward pass" if question.training is None else "a train step"
     size = f"{question.tokens.batch:,} × {question.tokens.sequence:,}"
-    at_peak = (
-        f"{time_words(step.overlapped_seconds, not is_partial)} with perfect overlap, "
-        f"{time_words(step.seconds, not is_partial)} without overlap"
-    )
+    both = (step.overlapped_seconds, step.seconds)
+    overlapped, whole = (time_words(each, not is_partial) for each in both)
+    at_peak = f"{overlapped} with perfect overlap, {whole} without overlap"
     if step.published_seconds is None or is_partial:
         yield f"{what} of {size} tokens takes {at_peak}"
     else:
@@ -379,10 +343,8 @@ def _step_words(step: ModelStep, question: ModelQuestion) -> Iterator[str]:
         yield f"{what} of {size} tokens takes {usual}, scaled to published {chip} runs"
         speed = "with matmuls as measured" if question.placed.machine.device.matmuls else "at peak FLOP/s"
         yield f"{speed}: {at_peak}"
-    yield (
-        f"{plural(step.count, 'collective')} send {human_bytes(step.wire_bytes)} per device in "
-        f"{time_words(step.communication_seconds, not is_partial)}"
-    )
+    sent = f"{plural(step.count, 'collective')} send {human_bytes(step.wire_bytes)} per device"
+    yield f"{sent} in {time_words(step.communication_seconds, not is_partial)}"
     if is_partial:
         yield f"times are lower bounds: {step.layer.cost.missing_figure}"
 
@@ -403,21 +365,17 @@ def change_lines(change: ModelChange, width: int, palette: Palette) -> list[Text
         ]
         for old, new in change.parameters
     ]
-    held = zip(
-        _memory_rows(before.memory, before.question), _memory_rows(after.memory, after.question), strict=True
-    )
+    held = zip(*(_memory_rows(each.memory, each.question) for each in (before, after)), strict=True)
     memory = [[name.strip(), _bytes(old, new)] for (name, old), (_, new) in held if old != new]
     sent: list[Sequence[Cell]] = [
         [
-            collective.part,
-            PHASES[collective.phase],
-            Text(f"{collective.op} over ").append_text(
-                axes_text(collective.axes, after.question.mesh, palette, ",")
-            ),
-            f" {ARROW} ".join(dict.fromkeys(f"{count} ×" for count in collective.counts)),
-            _bytes(*collective.bytes),
+            one.part,
+            one.phase,
+            Text(f"{one.op} over ") + axes_text(one.axes, after.question.mesh, palette, ","),
+            f" {ARROW} ".join(dict.fromkeys(f"{count} ×" for count in one.counts)),
+            _bytes(*one.bytes),
         ]
-        for collective in change.collectives
+        for one in change.collectives
     ]
     lines += [*table(moved, width, 2), *table(memory, width, 2), *table(sent, width, 2, {3, 4})]
     if before.step is not None and after.step is not None:
@@ -430,3 +388,63 @@ def change_lines(change: ModelChange, width: int, palette: Palette) -> list[Text
 
 def _bytes(before: int, after: int) -> str:
     return human_bytes(after) if before == after else f"{human_bytes(before)} {ARROW} {human_bytes(after)}"
+
+
+MOST = 24
+"""Rows of a checkpoint on a page that was not asked for more."""
+
+
+def checkpoint_lines(restore: Restore, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+    """The checkpoint, what restoring it reads, and a row for the arrays that are alike, the largest first."""
+    checkpoint, split, is_moved = restore.checkpoint, restore.split, restore.is_moved
+    model, saved = checkpoint.model, checkpoint.mesh or split.mesh
+    untyped = [one.array.name for one in restore.arrays if one.bytes is None]
+    size = f"{model.elements:,} elements" if untyped else human_bytes(model.nbytes)
+    count = plural(len(model.parameters) + len(checkpoint.shapeless), "array")
+    lines = sentence(f"{count}, {size}", width, lead=f"{model.name}  ")
+    if model.source != model.name:
+        lines += sentence(model.source, width, style="dim")
+    if checkpoint.mesh is not None:
+        lines.append(Text("saved on mesh ").append_text(mesh_text(checkpoint.mesh, palette)))
+    if is_moved:
+        lines.append(Text("restored on mesh ").append_text(mesh_text(split.mesh, palette)))
+        by = "as saved, over the axes that this mesh has"
+        by = by if split.rules.function else f"rules {split.rules.name}"
+        lines += sentence(by, width, style="dim")
+    lines += [Text(), *sentences(_restore_words(restore, untyped), width), Text()]
+    ordered = sorted(restore.arrays, key=lambda one: -one.array.elements)
+    rows: list[Sequence[Cell]] = [
+        (
+            one.array.name,
+            f"{own.dtype or 'unknown dtype'} {times(own.shape)}",
+            ("not sharded", "dim") if own.spec is None else split_text(own.spec, saved, palette),
+            split_text(one.array.first.spec, split.mesh, palette) if is_moved else "",
+            "?" if one.bytes is None else human_bytes(one.bytes),
+            f"{one.array.first.replicas:,}",
+            percent(one.held) if is_moved else "",
+        )
+        for one in (ordered if verbose else ordered[:MOST])
+        for own in (one.array.first.parameter,)
+    ]
+    restored, held = ("restored", "held") if is_moved else ("", "")
+    heads = ("array", "shape", "saved", restored, "per device", "copies", held)
+    lines += table(rows, width, 0, {4, 5, 6}, heads, ((5,), (5, 6)), style="dim")
+    if left := len(ordered) - len(rows):
+        lines.append(Text(f"and {plural(left, 'more row')}", "dim"))
+    return lines + (rule_lines(split, width) if is_moved else [])
+
+
+def _restore_words(restore: Restore, untyped: Sequence[str]) -> Iterator[str]:
+    """``each device needs 4 GiB, and held 25 % of that when it was saved``, and what is not known."""
+    needed, shapeless = restore.bytes, restore.checkpoint.shapeless
+    if needed and restore.is_moved:
+        held = percent(restore.held_bytes / needed)
+        yield f"each device needs {human_bytes(needed)}, and held {held} of that when it was saved"
+        yield f"the stored pieces that it reads, each whole, have {human_bytes(restore.piece_bytes)}"
+    elif needed:
+        yield f"each device holds {human_bytes(needed)}"
+    yield f"unknown dtype, in no figure: {some(untyped)}" if untyped else ""
+    yield f"unknown shape: {some(shapeless)}" if shapeless else ""
+    if untyped or shapeless:
+        hint = "; --dtype bf16 assumes one" if untyped else ""
+        yield f"tensorstore, installed beside shardviz, reads them from the checkpoint's database{hint}"

@@ -17,8 +17,6 @@ Lines = Callable[[int, Palette], Sequence[Text]]
 """A picture: its lines, of at most so many columns, in the colours of a palette."""
 
 _GREY = (128, 128, 128)
-_THEME = TerminalTheme(_GREY, _GREY, [_GREY] * 8)
-"""Dim text mixes with grey, which can be read on a light page and on a dark one."""
 _PAGE = (
     '<pre style="white-space:pre;overflow-x:auto;line-height:1.2;color:inherit;background:transparent;'
     "font-family:Menlo,'DejaVu Sans Mono',Consolas,monospace\">{code}</pre>"
@@ -34,7 +32,9 @@ def html(lines: Lines, width: int) -> str:
     """The picture as one ``<pre>`` with its styles inline; text and page keep the colours around them."""
     console = recorder(width)
     console.print(Text("\n").join(lines(width, TRUECOLOR)), soft_wrap=True, end="")
-    return console.export_html(theme=_THEME, code_format=_PAGE, inline_styles=True)
+    # Dim text mixes with grey, which can be read on a light page and on a dark one.
+    theme = TerminalTheme(_GREY, _GREY, [_GREY] * 8)
+    return console.export_html(theme=theme, code_format=_PAGE, inline_styles=True)
 
 
 def recorder(width: int) -> Console:

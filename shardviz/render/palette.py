@@ -1,9 +1,6 @@
-"""One palette for everything that is drawn: a colour for each mesh axis, a colour and a glyph for each shard.
-
-Axes are bold foreground colours, shards are backgrounds under dark ink, so the two are never taken for one
-another and both read on dark and on light terminals. Nothing is shown by colour alone: an axis has its name,
-a shard its glyph and the numbers of its devices.
-"""
+"""One palette for everything that is drawn. Axes are bold foreground colours, shards are backgrounds under
+dark ink, so the two are never taken for one another and both read on dark and on light terminals. Nothing is
+shown by colour alone: an axis has its name, a shard its glyph and the numbers of its devices."""
 
 from __future__ import annotations
 
@@ -57,7 +54,7 @@ class Palette:
         name = whole_axis(name)
         if name not in mesh.axis_names:
             return Style(bold=True)
-        return _letters(self.axis_colour(mesh.axis_names, name))
+        return _style(self.axis_colour(mesh.axis_names, name), bold=True)
 
     def axis_colour(self, names: tuple[str, ...], name: str) -> str:
         """The colour of an axis of a mesh whose axes have these names."""
@@ -72,7 +69,7 @@ class Palette:
         """The style of a shard's cell. The step after each full turn keeps a shard and the one below it apart
         for grids of any width that is a power of two or as wide as the palette."""
         turn = len(self.shards)
-        return _cell(self.ink, self.shards[(number + number // turn) % turn])
+        return _style(self.ink, self.shards[(number + number // turn) % turn])
 
 
 @lru_cache(maxsize=64)
@@ -88,14 +85,9 @@ def _places(names: tuple[str, ...], count: int) -> dict[str, int]:
 
 
 @cache
-def _letters(colour: str) -> Style:
-    return Style(color=colour, bold=True)
-
-
-@cache
-def _cell(ink: str, ground: str) -> Style:
+def _style(colour: str, ground: str | None = None, bold: bool | None = None) -> Style:
     # Making a style takes as long as drawing a cell with it.
-    return Style(color=ink, bgcolor=ground)
+    return Style(color=colour, bgcolor=ground, bold=bold)
 
 
 SHADES = (

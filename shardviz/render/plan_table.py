@@ -22,8 +22,10 @@ from shardviz.render.palette import DIM, Palette
 from shardviz.render.plan_view import (
     BAR,
     BECOMES,
+    BOUND,
     HEADINGS,
     INDENT,
+    LEFT_OUT,
     MOVED,
     NUMBER,
     OPERATION,
@@ -44,17 +46,13 @@ from shardviz.units import flops, human_bytes, seconds
 
 MARK = "▌"
 """Stands before every line of the chosen step."""
-LEFT_OUT = {BECOMES: 28, BAR: 20, MOVED: 16}
-"""The columns that narrower pages do without, in this order: each where the operation would else be cut to
-fewer columns than these."""
 LEAST_BAR, MOST_BAR = 4, 24
 
 
 class PlanTable:
-    """The table of a plan with its cost, in lines of at most `width` columns. What does not change with the
-    choice is made once. With `is_full` a row has the array that its step makes, the chosen one all that there
-    is to say of it, and the plan its textbook cases; with `is_quiet` rows have FLOPs, but no seconds and no
-    bytes of HBM."""
+    """The table of a priced plan, in lines of at most `width` columns; what does not change with the choice
+    is made once. With `is_full` a row has the array that its step makes, the chosen one all that there is to
+    say of it, and the plan its cases; with `is_quiet` rows have FLOPs, but no seconds and no bytes of HBM."""
 
     def __init__(
         self, cost: PlanCost, width: int, palette: Palette, is_full: bool = False, is_quiet: bool = False
@@ -63,14 +61,15 @@ class PlanTable:
         self._plan, self._is_quiet = cost.plan, is_quiet
         self._runs = update_runs(cost.plan)
         self._rows = step_rows(cost.plan, palette, cost.steps)
+        self._longest = max(row.seconds or 0.0 for row in self._rows.values())
         self._line = cache(lambda number: self._drawn(self._rows[number]))
         self._one = cache(lambda number: step_row(cost.plan, number, palette, cost.steps))
 
     def lines(
         self, chosen: int, group: Text | None = None, has_total: bool = True
     ) -> tuple[list[Text], range]:
-        """All lines, and which of them are those of step `chosen`, from 1. `group` is the one that does the
-        chosen step with the device that is marked."""
+        """All lines, and which of them are those of step `chosen`, from 1. `group` is the one that does it
+        with the device that is marked."""
         lines: list[Text] = []
         if self._is_full or repeated_work(self._plan) is not None:
             lines += case_lines(self._plan, self._width)
@@ -117,11 +116,8 @@ class PlanTable:
             layers += f": {flops(work)}"
         sent = f"{human_bytes(cost.wire_bytes)} sent" if self._plan.collectives else ""
         time = time_words(cost.serial_seconds, not cost.unknown)
-        return [Text(word, "bold") for word in ("", layers, "", sent, time, "")]
-
-    @cached_property
-    def _longest(self) -> float:
-        return max(row.seconds or 0.0 for row in self._rows.values())
+        words = {OPERATION: layers, MOVED: sent, TIME: time}
+        return [Text(words.get(column, ""), "bold") for column in range(BOUND)]
 
     @cached_property
     def _widths(self) -> dict[int, int]:
@@ -181,10 +177,9 @@ LABELS, VALUES, LEAST, MOST = 9, 9, 4, 48
 
 
 def roofline(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
-    """The seconds of a device's arithmetic, its memory and its links as bars on one scale: the longest bounds
-    the plan, where all overlaps. The arithmetic ends at `CROSSING` on every line: what goes beyond is not
-    compute-bound. A figure that is the time of one step stands in its row alone. Nothing where the time of a
-    step is unknown."""
+    """The seconds of a device's arithmetic, memory and links as bars on one scale; none where a step's time
+    is unknown. The arithmetic ends at `CROSSING` on every line: what goes beyond is not compute-bound. A
+    figure that is the time of one step stands in its row alone."""
     if cost.unknown:
         return []
     said = {seconds(step.seconds or 0.0) for step in cost.steps}
@@ -223,8 +218,8 @@ def roofline(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
 def below_table(
     cost: PlanCost, width: int, palette: Palette, is_full: bool, has_totals: bool, has_alternatives: bool
 ) -> list[Text]:
-    """The roofline of the plan, the size above which it is compute-bound, and how much faster another would
-    be; with `is_full` all totals, and every plan that others would choose, as far as they are known."""
+    """The roofline, the size above which the plan is compute-bound, and how much faster another would be;
+    with `is_full` all totals, and every plan that others would choose, as far as they are known."""
     lines = [Text(), *roofline(cost, width, palette)]
     if not is_full:
         bound = threshold_words(cost.thresholds).partition(";")[0].partition(" (now")[0] if has_totals else ""
@@ -232,8 +227,7 @@ def below_table(
         faster = [faster_words(one, cost).partition(":")[0].removesuffix(".") + "." for one in fastest]
         unknown = total_words(cost)[:1] if cost.unknown else []
         return lines + sentences([*unknown, bound, *faster], width, INDENT)
-    words = "Searching for alternative plans …"
-    others = sentence(words, width, INDENT, style="dim")
+    others = sentence("Searching for alternative plans …", width, INDENT, style="dim")
     if has_alternatives:
         others = alternatives_view(cost, width, palette)
     time = sentence(machine_words(cost), width, lead="time  ")

@@ -27,11 +27,9 @@ from shardviz.units import exact_bytes, flops, human_bytes, seconds
 class StepRow(NamedTuple):
     """A step of a plan, or all steps in a row that update one parameter, of which `step` is the last.
 
-    `number` is ``2``, or ``7–9``. `operation` is ``psum Out over Y`` or ``einsum bd,df->bf``, and `becomes`
-    the array as the step leaves it, ``→ Out[b_X, f]``. In a program one cell has both, as a column for the
-    second would be empty beside statements: ``Y[b_X, f] = silu(H)``; `short` has them without the spec.
-    `priced` are its prices, where it has any.
-    """
+    `number` is ``2``, or ``7–9``; `operation` is ``psum Out over Y`` and `becomes` the array after it, ``→
+    Out[b_X, f]``. In a program one cell has both, ``Y[b_X, f] = silu(H)``, and `short` has them without the
+    spec. `priced` are its prices, where it has any."""
 
     number: str
     step: Step
@@ -66,8 +64,8 @@ class StepRow(NamedTuple):
 
     @property
     def cells(self) -> list[Text]:
-        """The cells of a table of steps, below `HEADINGS`; that of the bar is empty. A slice that is read in
-        place moves nothing. An update only reads and writes memory."""
+        """The cells below `HEADINGS`, that of the bar empty. A slice that is read in place moves nothing; an
+        update only reads and writes memory."""
         cells = [Text(self.number), self.operation, self.becomes]
         if self.priced and not self.is_update and self.priced[0].convention == IN_PLACE:
             return [*cells, Text(), Text("in place", "dim"), Text(), Text()]
@@ -91,11 +89,14 @@ def time_words(duration: float | None, is_known: bool) -> str:
 HEADINGS = ("", "step", "", "moves", "time", "", "bound")
 NUMBER, OPERATION, BECOMES, MOVED, TIME, BAR, BOUND = range(len(HEADINGS))
 RIGHT = frozenset({MOVED, TIME})
+LEFT_OUT = {BECOMES: 28, BAR: 20, MOVED: 16}
+"""The columns that narrower tables do without, in this order: each where the operation would else be cut to
+fewer columns than these."""
 
 
 def step_rows(plan: Plan, palette: Palette, priced: Sequence[PricedStep] = ()) -> dict[int, StepRow]:
-    """The row of each step by its number, from 1; all steps that update one parameter are one, by the number
-    of the last."""
+    """The row of each step by its number, from 1; all steps that update one parameter are one, by the last
+    number."""
     runs = update_runs(plan)
     numbers = ((number, runs.get(number)) for number in range(1, len(plan.steps) + 1))
     return {
@@ -106,11 +107,7 @@ def step_rows(plan: Plan, palette: Palette, priced: Sequence[PricedStep] = ()) -
 
 
 def step_row(
-    plan: Plan,
-    number: int,
-    palette: Palette,
-    priced: Sequence[PricedStep] = (),
-    run: range | None = None,
+    plan: Plan, number: int, palette: Palette, priced: Sequence[PricedStep] = (), run: range | None = None
 ) -> StepRow:
     """The row of one step, or of the `run` of steps that update its parameter."""
     step, problem = plan.steps[number - 1], plan.problem
@@ -121,12 +118,16 @@ def step_row(
     becomes = Text.assemble("→ ", array)
     is_statement = step.einsum is not None and not is_chain
     if is_statement:
-        value = _update_text(plan, step)
         if run is None:
             pieces = value_pieces(part)
             value = "".join(
                 piece if isinstance(piece, str) else part.operands[piece].name for piece in pieces
             )
+        else:
+            assert problem.training is not None
+            assert problem.training.optimizer is not None
+            name = _updated(plan, step)
+            value = f"{problem.training.optimizer.rule}({name}, {dict(problem.gradients)[name]})"
         operation, becomes = Text.assemble(array, f" = {value}"), Text()
         short = Text.assemble((step.array, "bold"), f" = {value}")
     else:
@@ -142,8 +143,8 @@ def step_row(
 
 
 def phase_heading(plan: Plan, number: int) -> str:
-    """The phase that begins with a step, from 1; "" where none does. What is computed again is a part of the
-    backward pass."""
+    """The phase that begins with a step, from 1, or ""; what is computed again is a part of the backward
+    pass."""
 
     def phase(step: Step) -> str:
         own = plan.problem.parts[step.part].phase
@@ -158,9 +159,9 @@ def phase_heading(plan: Plan, number: int) -> str:
 def update_runs(plan: Plan) -> dict[int, range]:
     """By the number of each step, from 1, those in a row that update the same parameter as it does."""
     found: dict[int, range] = {}
-    for _, run in groupby(enumerate(plan.steps, 1), lambda pair: _updated(plan, pair[1])):
-        numbers = [number for number, step in run if _updated(plan, step)]
-        found |= dict.fromkeys(numbers, range(numbers[0], numbers[-1] + 1)) if numbers else {}
+    for name, run in groupby(enumerate(plan.steps, 1), lambda pair: _updated(plan, pair[1])):
+        numbers = [number for number, _ in run]
+        found |= dict.fromkeys(numbers if name else (), range(numbers[0], numbers[-1] + 1))
     return found
 
 
@@ -170,22 +171,9 @@ def _updated(plan: Plan, step: Step) -> str:
     return part.source if part.phase == "optimizer" and step.einsum is not None else ""
 
 
-def _update_text(plan: Plan, step: Step) -> str:
-    """``adam(W1, dW1)``, for a step of the optimizer; "" for others."""
-    training, problem, name = plan.problem.training, plan.problem, _updated(plan, step)
-    if training is None or training.optimizer is None or not name:
-        return ""
-    return f"{training.optimizer.rule}({name}, {dict(problem.gradients)[name]})"
-
-
-MOST_NAMES = 3
 INDENT, REASON_INDENT = 1, 4
 MOST_DRAWN, MOST_FOLDED = 32, 3
 """Devices beyond which pictures are folded, and the rows and columns that these have then."""
-DIGITS = 5
-"""Of the time of a step in full."""
-LEAST_WORDS = 24
-"""Columns that the words beside a step take at least."""
 
 
 def headline(problem: Problem, width: int, palette: Palette) -> list[Text]:
@@ -201,17 +189,13 @@ def program_words(problem: Problem) -> str:
     words += [f"× {problem.layers}"] * (problem.layers > 1)
     if problem.training is not None:
         remat, optimizer = problem.training.remat, problem.training.optimizer
-        words += [
-            "backward",
-            *[f"remat {remat}"] * (remat != "none"),
-            *([f"{optimizer}"] if optimizer else []),
-        ]
+        words += ["backward", *[f"remat {remat}"] * (remat != "none"), *[f"{optimizer}"] * bool(optimizer)]
     return ", ".join(words)
 
 
 def statement_lines(problem: Problem, width: int) -> list[Text]:
-    """The statements of a program's forward pass, each on a line of its own or more, and what of them may not
-    be meant; none of einsums in letters, or of one product, whose heading says what it sums."""
+    """The statements of a program's forward pass, and what of them may not be meant; none of einsums in
+    letters, or of one product, whose heading says what it sums."""
     if problem.is_chain and (len(problem.parts) == 1 or problem.result.name == UNNAMED):
         return []
     said = []
@@ -219,18 +203,15 @@ def statement_lines(problem: Problem, width: int) -> list[Text]:
         # A function along dimensions names these itself.
         summed = part.summed if part.function == "multiply" and len(part.operands) > 1 else ()
         said.append(statement_text(part) + (f" (sums over {', '.join(summed)})" if summed else ""))
-    return [
-        *sentences(said, width, INDENT),
-        *sentences((f"{notice}." for notice in notices(problem)), width),
-    ]
+    return [*sentences(said, width, INDENT), *sentences((f"{notice}." for notice in notices(problem)), width)]
 
 
 def question_view(
     plan: Plan, width: int, palette: Palette, with_pictures: bool = True, verbose: bool = True
 ) -> list[Text]:
-    """Every part of the chain: the pictures of its arrays, then a line of words for each. A program of
-    several statements has no pictures, but each of its arguments and results has its line. Pictures of many
-    devices are folded, unless `verbose`."""
+    """Every part of the chain: the pictures of its arrays, then a line of words for each. A program has no
+    pictures, but a line for each argument and result. Pictures of many devices are folded, unless
+    `verbose`."""
     problem = plan.problem
     parts = numbered_parts(plan)
     lines: list[Text] = []
@@ -261,9 +242,9 @@ def plan_view(
     verbose: bool = False,
     time: str = "",
 ) -> list[Text]:
-    """The `time` and the case, then the steps, each on a line with the bytes that it sends, its time where
-    they are `priced`, and why in a few words. When `verbose` also what they make of arrays, what bounds them,
-    their reasons in full, and how the time of a collective is counted, each way of counting once."""
+    """The `time` and the case, then a line for each step: the bytes that it sends, its time where they are
+    `priced`, and why in a few words. When `verbose` also what they make of arrays, what bounds them, their
+    reasons in full, and how the time of a collective is counted, each way of counting once."""
     rows = step_rows(plan, palette, priced)
     shown = (NUMBER, OPERATION, BECOMES, MOVED, TIME, BOUND) if verbose else (NUMBER, OPERATION, MOVED, TIME)
     cells = [[row.cells[column] for column in shown] for row in rows.values()]
@@ -288,7 +269,7 @@ def plan_view(
         lines += [aligned[index]] if index in aligned else records([cells[index]], width, INDENT)
         if not verbose:
             why = "" if row.is_statement else row.step.short_reason
-            lines[-1:] = beside(lines[-1], why, left, width, LEAST_WORDS, REASON_INDENT)
+            lines[-1:] = beside(lines[-1], why, left, width, 24, REASON_INDENT)
             continue
         if not row.is_statement:
             lines += sentence(row.step.reason, width, REASON_INDENT)
@@ -336,7 +317,11 @@ def case_lines(plan: Plan, width: int, time: str = "") -> list[Text]:
         meaning = f": {meanings[0][1].partition(';')[0]}" if len(plan.cases) == len(meanings) == 1 else ""
         words = f"{time}, {words}{meaning}"
     if repeated is not None:
-        work = _repeated_words(repeated.parts, plan.problem)
+        work = "the work"
+        # Others of the program are repeated less or not.
+        if {*repeated.parts} != {*range(len(plan.problem.parts))}:
+            names = [*dict.fromkeys(plan.problem.parts[part].result.name for part in repeated.parts)]
+            work = f"the work of {', '.join(names[:3])}" + f" and {len(names) - 3:,} more" * (len(names) > 3)
         words = (
             f"every device repeats {work} {repeated.factor} ×, though the specs divide it over "
             f"{axes_words(repeated.axes)}; {words}"
@@ -354,19 +339,9 @@ def _meanings(plan: Plan) -> list[tuple[str, str]]:
     return [(case, said) for case, said in CASES.items() if any(case in one for one in named)]
 
 
-def _repeated_words(parts: Sequence[int], problem: Problem) -> str:
-    """The work of some statements, by what they make; others of the program are repeated less or not."""
-    if {*parts} == {*range(len(problem.parts))}:
-        return "the work"
-    names = [*dict.fromkeys(problem.parts[part].result.name for part in parts)]
-    more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
-    return f"the work of {', '.join(names[:MOST_NAMES])}{more}"
-
-
 def step_lines(
     plan: Plan, number: int, width: int, palette: Palette, priced: Sequence[PricedStep] = ()
 ) -> list[Text]:
-    """One step of the plan, numbered as there, with its reason."""
     row = step_row(plan, number, palette, priced)
     return [*records([row.cells], width, INDENT), *sentence(row.step.reason, width, REASON_INDENT)]
 
@@ -381,7 +356,7 @@ def exact_words(priced: PricedStep) -> str:
         counted = f"{priced.hbm_bytes:,} bytes of HBM"
         if priced.flops:
             counted = f"{priced.flops:,} FLOP, {counted}"
-    time = "unknown time" if priced.seconds is None else seconds(priced.seconds, DIGITS)
+    time = "unknown time" if priced.seconds is None else seconds(priced.seconds, 5)
     if priced.bound == UNKNOWN and priced.seconds is not None:
         time = f"at least {time}"
     optimistic = f". Optimistic: {priced.optimistic}" * bool(priced.optimistic)
@@ -389,8 +364,8 @@ def exact_words(priced: PricedStep) -> str:
 
 
 def totals(plan: Plan) -> str:
-    """The cost of the plan: ``1 collective; each device sends 98,304 bytes (96 KiB)``. Other plans may send
-    less, so this is not a lower bound for a target's answer."""
+    """``1 collective; each device sends 98,304 bytes (96 KiB)``: no lower bound, as other plans may send
+    less."""
     count = len(plan.collectives)
     if not count:
         return "no collective: nothing is sent"

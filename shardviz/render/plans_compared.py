@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from rich.text import Text
 
@@ -21,8 +21,6 @@ from shardviz.render.palette import BEST, Palette
 from shardviz.render.plan_view import AT_LEAST, headline, plan_view, statement_lines, time_words
 from shardviz.units import flops, human_bytes, seconds
 
-LEAST_WIDTH = 56
-"""Columns that the steps of a plan take at least beside those of another."""
 ORDINALS = ("first", "second")
 """Names of the plans where there is no room for others."""
 
@@ -30,14 +28,24 @@ ORDINALS = ("first", "second")
 def versus_view(
     first: PlanCost, second: PlanCost, width: int, palette: Palette, verbose: bool = False
 ) -> list[Text]:
-    """The problem and the machine, a row for each figure, then the steps, with all reasons if `verbose`."""
+    """The problem and the machine, a row for each figure, then the steps of both, side by side where there is
+    room, with all reasons if `verbose`."""
+    room = (width - GAP - 1) // 2
+    each = room if room >= 56 else width
+    blocks = [
+        [
+            *records([[Text(named_specs_text(cost.plan), "bold")]], each),
+            *plan_view(cost.plan, each, palette, cost.steps, verbose),
+        ]
+        for cost in (first, second)
+    ]
     return [
         *headline(first.plan.problem, width, palette),
         *sentence(machine_words(first), width, lead="time  "),
         Text(),
         *versus_table(first, second, width),
         Text(),
-        *_steps(first, second, width, palette, verbose),
+        *(shelve(blocks, width, GAP + 1) if each == room else [*blocks[0], Text(), *blocks[1]]),
     ]
 
 
@@ -52,7 +60,10 @@ def versus_table(
         old, new = value(first), value(second)
         partial = [title in OF_ALL_STEPS and bool(cost.unknown) for cost in (first, second)]
         told = [AT_LEAST * each + written(number) for each, number in zip(partial, (old, new), strict=True)]
-        figures.append([title, *told, ("" if any(partial) else _ratio(old, new), "dim")])
+        ratio = "same" if old == new else ""
+        if old != new and old and new:
+            ratio = f"× {new / old:.{3 if f'{new / old:.2g}' == '1' else 2}g}"
+        figures.append([title, *told, (ratio * (not any(partial)), "dim")])
     last: list[Cell] = ["collectives", *map(collective_counts, (first, second))]
     lines = _in_columns(figures, last, names, first.plan.problem.layers, width)
     times = [(cost.serial_seconds, cost.overlapped_seconds) for cost in (first, second)]
@@ -77,7 +88,7 @@ def _in_columns(
     figures: list[list[Cell]], last: list[Cell], names: tuple[str, str], layers: int, width: int
 ) -> list[Text]:
     """The table under the plans' names, with the collectives in it where they fit, else below. Where there is
-    no room for the names they stand above it, and how many times as much a figure is is left out."""
+    no room for the names they stand above it, and ratios are left out."""
     of_layers = f"one of {layers:,} layers" if layers > 1 else ""
     head = (of_layers, *names)
     if texts := fitting_columns([*figures, last], width, 0, {1, 2, 3}, head):
@@ -104,36 +115,10 @@ OF_ALL_STEPS = ("no overlap", "overlapped", "compute")
 """Figures that are lower bounds where the time of a step is not known, and have no ratio."""
 
 
-def _ratio(old: float, new: float) -> str:
-    """``1.8 ×``, or that they are the same; nothing against nothing."""
-    if old == new:
-        return "same"
-    if not old or not new:
-        return ""
-    ratio = f"{new / old:.2g}"
-    return f"× {new / old:.3g}" if ratio == "1" else f"× {ratio}"
-
-
 def collective_counts(cost: PricedPlan) -> str:
     """``2 all_gather, psum``, or none."""
     counts = Counter(step.op for step in cost.plan.steps if step.op not in LOCAL_OPS)
     return ", ".join(op if count == 1 else f"{count} {op}" for op, count in counts.items()) or "none"
-
-
-def _steps(first: PlanCost, second: PlanCost, width: int, palette: Palette, verbose: bool) -> list[Text]:
-    """The steps of both plans: side by side where there is room, else one below the other."""
-    room = (width - GAP - 1) // 2
-    each = room if room >= LEAST_WIDTH else width
-    blocks = [
-        [
-            *records([[Text(named_specs_text(cost.plan), "bold")]], each),
-            *plan_view(cost.plan, each, palette, cost.steps, verbose),
-        ]
-        for cost in (first, second)
-    ]
-    if each == room:
-        return shelve(blocks, width, GAP + 1)
-    return [*blocks[0], Text(), *blocks[1]]
 
 
 HEADINGS = ("", "", "specs", "time", "bound", "sent", "memory", "work", "collectives", "case")
@@ -155,13 +140,19 @@ def ranking_view(
     limit: int,
     verbose: bool = False,
 ) -> list[Text]:
-    """A table of the first `limit` candidates, what marks mean and how many more there are; when `verbose`,
-    also what was assumed."""
+    """The first `limit` candidates, what marks mean and how many more there are; when `verbose`, what was
+    assumed."""
     shown = candidates[:limit]
     rows = _ranking_cells(shown, palette)
     giving_way = GIVING_WAY[: 2 if verbose else None]
-    words = [*_marks_words(candidates)]
     first = candidates[0].cost
+    words = []
+    if any(one.cost.unknown for one in candidates):
+        words.append(f"{BEST} Pareto-optimal in bytes sent, memory and compute; not ranked by time.")
+    elif any(one.best for one in candidates):
+        words.append(f"{BEST} Pareto-optimal: nothing faster uses less memory.")
+    if any(one.cost.over_bytes for one in candidates):
+        words.append(f"{TOO_LARGE} does not fit in {human_bytes(first.limit_bytes or 0)}.")
     if verbose:
         words += ["Times are without overlap."] * (not any(one.cost.unknown for one in candidates))
         words += [f"On {machine_words(first)}.", "All figures are per device."]
@@ -205,16 +196,6 @@ def _ranking_cells(candidates: Sequence[Candidate], palette: Palette) -> list[li
         for number, candidate in enumerate(candidates, 1)
         for cost in (candidate.cost,)
     ]
-
-
-def _marks_words(candidates: Sequence[Candidate]) -> Iterator[str]:
-    cost = candidates[0].cost
-    if any(one.cost.unknown for one in candidates):
-        yield f"{BEST} Pareto-optimal in bytes sent, memory and compute; not ranked by time."
-    elif any(one.best for one in candidates):
-        yield f"{BEST} Pareto-optimal: nothing faster uses less memory."
-    if any(one.cost.over_bytes for one in candidates):
-        yield f"{TOO_LARGE} does not fit in {human_bytes(cost.limit_bytes or 0)}."
 
 
 def specs_text(plan: Plan) -> str:

@@ -7,11 +7,10 @@ from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from rich.cells import chop_cells
-from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.forms.form import FLAG, PROBLEM_FIELDS, ArrayRow, FieldError, FormField, ProblemForm
+from shardviz.forms.form import FLAG, PROBLEM_FIELDS, ArrayRow, FieldError, FormField
 from shardviz.forms.parsing import Spec, parsed
 from shardviz.forms.resolve import ResolvedProblem
 from shardviz.forms.retain_fields import sizes_text
@@ -19,29 +18,24 @@ from shardviz.forms.summary import SummaryPart, collective_summary, summary
 from shardviz.forms.wording import as_sentence
 from shardviz.notation.spec_string import write_spec
 from shardviz.render.caption import devices_text
-from shardviz.render.lines import GAP, printable, sentence
+from shardviz.render.lines import GAP, cut, printable, sentence
 from shardviz.render.palette import DIM, SIGNS, Palette
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+from shardviz.sharding import Mesh
 from shardviz.units import human_bytes
 
 GUTTER = 2
 """Columns before the labels, in which the cursor's line has its mark."""
 MARK = "›"
 LABELS = 8
-MAX_LABELS = 14
-"""Columns of the labels and the blank after them: at least, and at most where arrays have long names."""
 MAX_LINES = 5
 """Lines that one text takes at most; all of it is there when it is edited."""
-BREAKS = " ,;"
-"""A long text goes on below after one of these, if there is one in the second half of the line."""
 Kind = Literal["text", "axis", "array", "dim", "sums", "choice"]
-COMPILERS_CHOICE = "compiler's choice"
 BESIDE_THE_PROBLEM = ("targets", "collective")
 """Fields that say nothing about the arrays."""
 
 
 class FieldPlace(NamedTuple):
-    """The place of a cell: columns `left` to `right` of line `y`. A long text has a place on each line."""
+    """Columns `left` to `right` of line `y`, which a cell has. A long text has a place on each line."""
 
     cell: FieldCell
     y: int
@@ -50,8 +44,8 @@ class FieldPlace(NamedTuple):
 
 
 class Typing(NamedTuple):
-    """Typing into a field: its value is left blank, and notes on the text stand below. They take at least
-    `lines` lines, so that the fields below do not jump at each key."""
+    """Typing into a field: its value is left blank, and notes on the text stand below, in at least `lines`
+    lines, so that the fields below do not jump at each key."""
 
     field: str
     faults: tuple[FieldError, ...] = ()
@@ -77,7 +71,7 @@ class FieldsPicture:
         self.cursor: FieldCell | None = None
         self.has_focus = True
         names = [len(row.cells[0].text) + 1 for row in rows if row.is_array]
-        self.value_column = GUTTER + min(max([LABELS, *names]), MAX_LABELS)
+        self.value_column = GUTTER + min(max([LABELS, *names]), 14)
         self._mesh, self._palette, self._typing = mesh, palette, typing
         for has_gaps in (True, False):
             self.places: list[FieldPlace] = []
@@ -120,7 +114,14 @@ class FieldsPicture:
             self.typing_notes = len(self._lines) - self.typing_line - 1
             return
         line = self._put(line, cells)
-        self._lines.append(self._at_the_end(line, row.remarks))
+        # The first remark that fits, or the last one below.
+        room = self.width - line.cell_len - GAP
+        remark = next((each for each in row.remarks if not each or len(each) <= room), None)
+        if remark is None and row.remarks:
+            remark, line = row.remarks[-1], self._wrap(line)
+        if remark:
+            line.append(" " * max(self.width - line.cell_len - len(remark), 0)).append(remark, DIM)
+        self._lines.append(line)
         self._explain(row.faults)
 
     def _begin(self, label: Text, cell: FieldCell | None = None) -> Text:
@@ -144,31 +145,18 @@ class FieldsPicture:
                 line.append_text(piece)
         return line
 
-    def _at_the_end(self, line: Text, remarks: Sequence[str]) -> Text:
-        """A line with the first remark that fits, or the last one below it."""
-        room = self.width - line.cell_len - GAP
-        remark = next((remark for remark in remarks if not remark or len(remark) <= room), None)
-        if remark is None and remarks:
-            remark, line = remarks[-1], self._wrap(line)
-        if not remark:
-            return line
-        line.append(" " * max(self.width - line.cell_len - len(remark), 0))
-        return line.append(remark, DIM)
-
     def _wrap(self, line: Text) -> Text:
         self._lines.append(line)
         return Text(" " * self.value_column)
 
     def _explain(self, faults: Sequence[FieldError], hint: str = "") -> None:
+        lines = [] if faults else sentence(hint, self.width, GUTTER + GAP, style=DIM)
         for fault in faults:
-            self._say(printable(as_sentence(fault.message)), GUTTER, "✗ ", "bold")
-            self._say(printable(as_sentence(fault.hint)), GUTTER + GAP, style=DIM)
-        if not faults:
-            self._say(hint, GUTTER + GAP, style=DIM)
-
-    def _say(self, text: str, indent: int, lead: str = "", style: str | Style = "") -> None:
-        """A sentence; letters of two columns may need a cut besides those between words."""
-        for line in sentence(text, self.width, indent, lead, style):
+            message, hint = (printable(as_sentence(text)) for text in (fault.message, fault.hint))
+            lines += sentence(message, self.width, GUTTER, "✗ ", "bold")
+            lines += sentence(hint, self.width, GUTTER + GAP, style=DIM)
+        for line in lines:
+            # Letters of two columns may need a cut besides those between words.
             cuts = accumulate(map(len, chop_cells(line.plain, self.width)))
             self._lines += line.divide([cut for cut in cuts if cut < len(line)])
 
@@ -183,7 +171,7 @@ class FieldsPicture:
             if number == MAX_LINES - 1:
                 yield text[: stop - 1].append("…")
                 return
-            index = max(text.plain.rfind(char, stop // 2, stop) for char in BREAKS) + 1
+            index = max(text.plain.rfind(char, stop // 2, stop) for char in " ,;") + 1
             yield text[: index or stop]
             text = text[index or stop :]
 
@@ -203,13 +191,12 @@ class FieldsPicture:
 
 
 class FieldCell(NamedTuple):
-    """One place for the cursor.
+    """One place for the cursor, of a field named as in `FieldError.field`.
 
-    `field` is named as in `FieldError.field`. A "text" is a whole field, an "axis" the mesh's axis
-    `number`; an "array" is the name of an array, a "dim" its dimension `number`, "sums" the axes over which
-    it is a pending sum, "choice" what the compiler may decide. It reads `text`, then the mesh axes `axes`,
-    then `after`; `is_default` where nobody has typed it.
-    """
+    A "text" is a whole field, an "axis" the mesh's axis `number`; an "array" is the name of an array, a "dim"
+    its dimension `number`, "sums" the axes over which it is a pending sum, "choice" what the compiler may
+    decide. It reads `text`, then the mesh axes `axes`, then `after`; `is_default` where nobody has typed
+    it."""
 
     kind: Kind
     field: str
@@ -226,9 +213,8 @@ class FieldCell(NamedTuple):
 
 
 class FieldRow(NamedTuple):
-    """A field with its cells, in the group of fields that belong together. `label` says what it is; an array
-    has none, its name is a cell. The row ends with the first of `remarks` that fits there, or below it the
-    last."""
+    """A field with its cells, in the group of fields that belong together. An array has no `label`: its name
+    is a cell. The row ends with the first of `remarks` that fits there, or below it the last."""
 
     field: str
     group: int
@@ -254,7 +240,13 @@ def field_rows(scene: ResolvedProblem) -> list[FieldRow]:
     if scene.problem.padding and not scene.faults:
         padded = ", ".join(f"{dim.dim} padded to {dim.padded:,}" for dim in scene.problem.padding)
         texts = [row._replace(remarks=(padded,)) if row.field == "sizes" else row for row in texts]
-    rows = [_mesh_row(draft, parsed(draft).mesh), *texts, *_array_rows(scene)]
+    mesh_row = _text_row(PROBLEM_FIELDS["mesh"], draft.mesh)
+    if (mesh := parsed(draft).mesh) is not None:
+        axes = enumerate(mesh.shape.items())
+        cells = tuple(FieldCell("axis", "mesh", i, "", (name,), f"={size}") for i, (name, size) in axes)
+        # The last remark needs no line of its own: then no field moves when the mesh grows.
+        mesh_row = FieldRow("mesh", 0, "mesh", cells, (plural(mesh.size, "device"), f"= {mesh.size:,}", ""))
+    rows = [mesh_row, *texts, *_array_rows(scene)]
     rows.sort(key=lambda row: row.group)
     return [
         row._replace(faults=tuple(fault for fault in scene.faults if fault.field == row.field))
@@ -278,20 +270,9 @@ def default_sizes(scene: ResolvedProblem) -> str:
 
 def default_machine(scene: ResolvedProblem) -> str:
     """The machine where none is named: the rule of `shardviz.targets.hardware.machine_for`, by name."""
-    size = scene.problem.mesh.size
-    fitting = (
-        target for target in scene.targets if target.machine is not None and target.machine.devices == size
-    )
-    return next((target.name for target in fitting), "v5e rings, assumed")
-
-
-def _mesh_row(draft: ProblemForm, mesh: Mesh | None) -> FieldRow:
-    if mesh is None:
-        return _text_row(PROBLEM_FIELDS["mesh"], draft.mesh)
-    axes = enumerate(mesh.shape.items())
-    cells = tuple(FieldCell("axis", "mesh", i, "", (name,), f"={size}") for i, (name, size) in axes)
-    # Without a line of its own: then no field moves when the mesh grows.
-    return FieldRow("mesh", 0, "mesh", cells, (plural(mesh.size, "device"), f"= {mesh.size:,}", ""))
+    size, named = scene.problem.mesh.size, ((target.name, target.machine) for target in scene.targets)
+    fitting = (name for name, machine in named if machine is not None and machine.devices == size)
+    return next(fitting, "v5e rings, assumed")
 
 
 def _text_row(field: FormField, text: str) -> FieldRow:
@@ -304,9 +285,14 @@ def _array_rows(scene: ResolvedProblem) -> list[FieldRow]:
     specs = parsed(draft).specs
     remarks: list[tuple[str, ...]] = [()] * len(specs)
     if not any(fault.field not in BESIDE_THE_PROBLEM for fault in scene.faults):
+        # The statements of a chain have the arrays of the rows; those of a program have more.
+        shown = [array for part in problem.forward for array in (*part.operands, part.result)]
+        if [array.name for array in shown] != [row.name for row in scene.rows]:
+            by_name = {array.name: array for array in reversed(shown)}
+            shown = [by_name[row.name] for row in scene.rows]
         remarks = [
             () if array.spec is None else (human_bytes(array.bytes_per_device(problem.mesh)),)
-            for array in _arrays_of_rows(scene)
+            for array in shown
         ]
     return [
         FieldRow(f"specs.{number}", 2, "", _array_cells(number, row, spec), remark)
@@ -314,67 +300,53 @@ def _array_rows(scene: ResolvedProblem) -> list[FieldRow]:
     ]
 
 
-def _arrays_of_rows(scene: ResolvedProblem) -> list[ShardedArray]:
-    """The array of each row. Those of a chain are all that its statements have; a program has a row for each
-    argument and each result that has a name, and its statements have more."""
-    arrays = [array for part in scene.problem.forward for array in (*part.operands, part.result)]
-    if [array.name for array in arrays] == [row.name for row in scene.rows]:
-        return arrays
-    by_name: dict[str, ShardedArray] = {}
-    for array in arrays:
-        by_name.setdefault(array.name, array)
-    return [by_name[row.name] for row in scene.rows]
-
-
 def _array_cells(number: int, row: ArrayRow, spec: Spec) -> tuple[FieldCell, ...]:
     field = f"specs.{number}"
     name = FieldCell("array", field, 0, f"→ {row.name}" if row.role == "result" else row.name)
     if spec is None:
-        return name, FieldCell("choice", field, 0, COMPILERS_CHOICE, is_default=True)
+        return name, FieldCell("choice", field, 0, "compiler's choice", is_default=True)
     if isinstance(spec, str) or spec.rank != len(row.dims):
         return name, FieldCell("text", field, 0, spec if isinstance(spec, str) else write_spec(spec))
-    return name, *_spec_cells(field, row.dims, spec)
-
-
-def _spec_cells(field: str, dims: Sequence[str], spec: PartitionSpec) -> list[FieldCell]:
-    """The dimensions as the scaling book writes them, ``b_XY d f_{data,model}``, then ``{U_Z}``."""
+    # The dimensions as the scaling book writes them, ``b_XY d f_{data,model}``, then ``{U_Z}``.
     cells = [
         FieldCell("dim", field, i, dim + ("_" if axes else ""), axes)
-        for i, (dim, axes) in enumerate(zip(dims, spec.dims, strict=True))
+        for i, (dim, axes) in enumerate(zip(row.dims, spec.dims, strict=True))
     ]
     if spec.unreduced:
         cells.append(FieldCell("sums", field, 0, "{U_", spec.unreduced, "}"))
     if spec.devices:
         cells.append(FieldCell("text", field, 0, devices_text(spec.devices)))
-    if not dims:
+    if not row.dims:
         cells.append(FieldCell("text", field, 0, "scalar", is_default=True))
-    return cells
+    return name, *cells
 
 
 WIDE = 80
 """The fewest columns in which the parts stand further apart."""
-MORE = "…"
-PLANNING = "planning …"
 LEAST = 12
 """Columns that a part has at least."""
 
 
 def headline(scene: ResolvedProblem, width: int, palette: Palette, of_collective: bool = False) -> Text:
-    """``bd,df->bf   XY,Y_->X_   X=2 Y=4   bf16   shardy,cpu`` in at most `width` columns.
+    """``bd,df->bf XY,Y_->X_ X=2 Y=4 bf16 shardy,cpu`` in at most `width` columns.
 
-    `of_collective`: ``all_gather   i=4   3,9,5,2   ring`` instead, where there is a collective of its own. A
-    draft with faults has the line of the last one without, and the fields that are wrong at the end; one
-    whose plan is still being made says so there.
-    """
-    said, scene = _complaint(scene), scene.stated
+    `of_collective`: ``all_gather i=4 3,9,5,2 ring``, where there is a collective of its own. A draft with
+    faults has the line of the last one without, and the wrong fields at the end; one that is being planned
+    says so there."""
+    said = Text("planning …" if scene.planning is not None and not scene.is_as_given else "", DIM)
+    if scene.faults:  # ``✗ spec of W``, ``✗ mesh +2`` where two others are wrong, too
+        field, _, number = scene.faults[0].field.partition(".")
+        name = f"spec of {scene.rows[int(number)].name}" if number else field.replace("_", " ")
+        more = f" +{len(scene.faults) - 1}" * (len(scene.faults) > 1)
+        said = Text.assemble(("✗", SIGNS["✗"]), (f" {name}{more}", "bold"))
+    scene = scene.stated
     gap = " " * (3 if width >= WIDE else 2)
     parts = (of_collective and collective_summary(scene)) or summary(scene)
     room = width - (said.cell_len + len(gap) if said else 0)
     line = parts_line(parts, scene.problem.mesh, room, palette, gap)
     if said:
         line.append(" " * max(width - line.cell_len - said.cell_len, 0)).append_text(said)
-        line.truncate(width, overflow="ellipsis")
-    return line
+    return cut(line, width)
 
 
 def chain_lines(scene: ResolvedProblem, palette: Palette) -> list[Text]:
@@ -406,30 +378,17 @@ def parts_line(
             text.truncate(max(width // 3, LEAST), overflow="ellipsis")
     line = Text()
     for number, text in enumerate(texts):
-        rest = len(gap) + len(MORE) if number + 1 < len(texts) else 0
+        rest = len(gap) + 1 if number + 1 < len(texts) else 0
         if number and line.cell_len + len(gap) + text.cell_len + rest > width:
-            return line.append(f"{gap}{MORE}")
+            return line.append(f"{gap}…")
         line.append(gap * bool(number)).append_text(text)
     return line
 
 
 def _part_text(part: SummaryPart, mesh: Mesh, palette: Palette, width: int) -> Text:
-    """A part in its colours; of a span that is longer than the line no more than can be shown."""
     style = {"einsum": "bold", "collective": "bold", "mesh": "", "specs": ""}.get(part.kind, "dim")
     text = Text(style=style)
     for span in part.spans:
         shown = printable(span.text[: max(width, LEAST) + 1])
         text.append(shown, palette.axis(mesh, span.axis) if span.axis else "")
     return text
-
-
-def _complaint(scene: ResolvedProblem) -> Text:
-    """``✗ spec of W`` where the field is wrong, ``✗ mesh +2`` where two others are, too."""
-    if not scene.faults:
-        is_awaited = scene.planning is not None and not scene.is_as_given
-        return Text(PLANNING if is_awaited else "", DIM)
-    first, *others = scene.faults
-    field, _, number = first.field.partition(".")
-    name = f"spec of {scene.rows[int(number)].name}" if number else field.replace("_", " ")
-    more = f" +{len(others)}" if others else ""
-    return Text.assemble(("✗", SIGNS["✗"]), (f" {name}{more}", "bold"))

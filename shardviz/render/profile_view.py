@@ -34,8 +34,6 @@ _PARTS: dict[str, Callable[[DeviceActivity], float]] = {
 }
 _SHARES = ("exposed", "copies", "idle")
 """What is given as a share of the whole, too: with compute they add up to it."""
-_COPY_WORDS = "copies: time in which data only moves within device memory or to and from the host"
-_STEP_WORDS = "total: first device start to last device end; all else, shares too: medians over devices"
 
 
 def profile_view(profile: Profile, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
@@ -44,14 +42,31 @@ def profile_view(profile: Profile, width: int, palette: Palette, verbose: bool =
     by_step = "steps" if profile.steps_are_marked else "steps: runs of the program"
     timings = _titled("collectives", _timing_lines(profile, width, palette, verbose))
     if verbose:
+        devices = profile.devices
+        rows = [_activity_cells(device.device, [device]) for device in devices[:MOST_DEVICES]]
+        rows += [_activity_cells("median", devices)] * (len(devices) > 1)
+        lines = _activity_table("device", rows, profile, width)
+        lines += _rest(len(devices) - MOST_DEVICES, "device")
+        if _has_copies(profile):
+            words = "copies: time in which data only moves within device memory or to and from the host"
+            lines += sentence(words, width, 2, style="dim")
         tables = [
-            _titled("devices", _device_lines(profile, width)),
+            _titled("devices", lines),
             _titled(by_step, _step_lines(profile, width)),
             timings,
             _titled("waited for", _straggler_lines(profile, width)),
         ]
     else:
-        tables = [[*_median_lines(profile, width), *_straggler_lines(profile, width, 1)], timings]
+        values = {part: median(map(value, profile.devices)) for part, value in _PARTS.items()}
+        whole = values["total"]
+        parts = [
+            f"{part} {human_seconds(values[part])}"
+            + f" ({percent(values[part] / (whole or 1))})" * bool(whole)
+            for part in ("compute", "exposed", *["copies"] * _has_copies(profile), "idle")
+        ]
+        lead = "median device: " if len(profile.devices) > 1 else ""
+        middle = sentence(f"{', '.join(parts)} of {human_seconds(whole)}", width, 2, lead)
+        tables = [[*middle, *_straggler_lines(profile, width, 1)], timings]
     blocks = [
         _heading(profile, width),
         *tables,
@@ -64,23 +79,19 @@ def profile_view(profile: Profile, width: int, palette: Palette, verbose: bool =
 
 def _heading(profile: Profile, width: int) -> list[Text]:
     names = [device.device for device in profile.devices]
-    devices = names[0] if len(names) == 1 else f"{len(names)} devices, {_between(names)}"
+    # ``TPU 0 to TPU 3``, where it is all of those; else ``GPU 0 and GPU 7``, ``a TPU 0 … b TPU 3``.
+    kind, _, first = names[0].rpartition(" ")
+    is_row = names == [f"{kind} {int(first) + index}" for index in range(len(names))]
+    ends = f" {'to' if is_row else 'and' if len(names) == 2 else '…'} ".join((names[0], names[-1]))
+    devices = names[0] if len(names) == 1 else f"{len(names)} devices, {ends}"
     lengths = [step.seconds for step in profile.steps]
     words = f"{plural(len(lengths), 'step')} of {human_seconds(median(lengths))}"
-    ends = dict.fromkeys(map(human_seconds, (min(lengths), max(lengths))))
-    words += f" ({' to '.join(ends)})" if len(ends) > 1 else ""
+    limits = dict.fromkeys(map(human_seconds, (min(lengths), max(lengths))))
+    words += f" ({' to '.join(limits)})" if len(limits) > 1 else ""
     hosts = ", ".join(profile.hosts[:4]) + (" …" if len(profile.hosts) > 4 else "")
     at = f", profiled on {hosts}" if hosts else ""
     lines = sentence(f"{words} on {devices}{at}", width, lead=f"{profile.program}: ")
     return lines + ([] if profile.mesh is None else sentence(str(profile.mesh), width, lead="mesh "))
-
-
-def _between(names: list[str]) -> str:
-    """``TPU 0 to TPU 3``, where it is all of those; else ``GPU 0 and GPU 7``, ``a TPU 0 … b TPU 3``."""
-    kind, _, first = names[0].rpartition(" ")
-    if names == [f"{kind} {int(first) + index}" for index in range(len(names))]:
-        return f"{names[0]} to {names[-1]}"
-    return " and ".join(names) if len(names) == 2 else f"{names[0]} … {names[-1]}"
 
 
 def _titled(title: str, lines: list[Text]) -> list[Text]:
@@ -106,28 +117,6 @@ def _timeline(profile: Profile, width: int, palette: Palette) -> list[Text]:
     return lines
 
 
-def _median_lines(profile: Profile, width: int) -> list[Text]:
-    """``compute 1.89 ms, exposed 30.5 ms (77 %), idle 7.08 ms (18 %) of 39.9 ms``."""
-    values = {part: median(map(value, profile.devices)) for part, value in _PARTS.items()}
-    whole = values["total"]
-    told = ["compute", "exposed", *["copies"] * _has_copies(profile), "idle"]
-    words = [
-        f"{part} {human_seconds(values[part])}" + (f" ({percent(values[part] / whole)})" if whole else "")
-        for part in told
-    ]
-    lead = "median device: " if len(profile.devices) > 1 else ""
-    return sentence(f"{', '.join(words)} of {human_seconds(whole)}", width, 2, lead)
-
-
-def _device_lines(profile: Profile, width: int) -> list[Text]:
-    devices = profile.devices
-    rows = [_activity_cells(device.device, [device]) for device in devices[:MOST_DEVICES]]
-    if len(devices) > 1:
-        rows.append(_activity_cells("median", devices))
-    lines = _activity_table("device", rows, profile, width) + _rest(len(devices) - MOST_DEVICES, "device")
-    return lines + (sentence(_COPY_WORDS, width, 2, style="dim") if _has_copies(profile) else [])
-
-
 def _step_lines(profile: Profile, width: int) -> list[Text]:
     """A row a step, with the median of its devices; of many steps the longest."""
     steps = profile.steps
@@ -139,8 +128,10 @@ def _step_lines(profile: Profile, width: int) -> list[Text]:
         name, _, *rest = _activity_cells(str(step.number), step.devices)
         rows.append([name, human_seconds(step.seconds), *rest])
     lines = _activity_table("step" if profile.steps_are_marked else "run", rows, profile, width)
-    words = sentence(_STEP_WORDS, width, 2, style="dim") if len(profile.devices) > 1 else []
-    return [*lines, *words, *_rest(len(steps) - MOST_STEPS, "shorter step")]
+    if len(profile.devices) > 1:
+        words = "total: first device start to last device end; all else, shares too: medians over devices"
+        lines += sentence(words, width, 2, style="dim")
+    return [*lines, *_rest(len(steps) - MOST_STEPS, "shorter step")]
 
 
 def _has_copies(profile: Profile) -> bool:
@@ -175,7 +166,6 @@ def _rest(count: int, name: str) -> list[Text]:
 
 MOST, FEW = 20, 5
 """Collectives that are listed in full, and on a short page; --json has all."""
-MOST_STRAGGLERS = 5
 _FILE = re.compile(r".*/([^/]+:\d+)")
 _GIVING_WAY = ("min to max", "source", "algbw", "runs", "bytes")
 """Columns that narrower pages are without, the first ones first."""
@@ -198,12 +188,21 @@ def _timing_lines(profile: Profile, width: int, palette: Palette, verbose: bool)
     cells = [[row[name] for name in names] for row in rows]
     lines = table(cells, width, 2, right, names, without, told)
     lines += _rest(len(profile.collectives) - len(shown), "collective")
-    words = _wait_words(profile.collectives)
-    return lines + (sentence(words, width, 2, style="dim") if verbose else [])
+    if not verbose:
+        return lines
+    words = "time: from the last device's start to the last device's end; waited: the time before"
+    if any(timing.waited is None for timing in profile.collectives):
+        words += (
+            "; ? if devices of a group are missing from the profile: time then includes the wait for them"
+        )
+    elif any(timing.waited for timing in profile.collectives):
+        words += ", for the last device"
+    if any(timing.groups > 1 for timing in profile.collectives):
+        words = f"runs × groups of devices; {words}"
+    return [*lines, *sentence(words, width, 2, style="dim")]
 
 
 def _timing_cells(timing: CollectiveTiming, profile: Profile, palette: Palette) -> dict[str, Text]:
-    """The cells of a row by their columns; empty ones where it is not known."""
     collective, mesh = timing.collective, profile.mesh
     # The steps are those of the profile's main program: of another one its name is told.
     other = f" in {timing.module}" if timing.module not in ("", profile.program) else ""
@@ -234,7 +233,7 @@ def _timing_cells(timing: CollectiveTiming, profile: Profile, palette: Palette) 
     }
 
 
-def _straggler_lines(profile: Profile, width: int, most: int = MOST_STRAGGLERS) -> list[Text]:
+def _straggler_lines(profile: Profile, width: int, most: int = 5) -> list[Text]:
     """The devices for which others waited, and where; the worst first."""
     lines = []
     for straggler in profile.stragglers[:most]:
@@ -245,15 +244,3 @@ def _straggler_lines(profile: Profile, width: int, most: int = MOST_STRAGGLERS) 
         )
         lines += sentence(words, width, 2, f"{straggler.device} ")
     return lines
-
-
-def _wait_words(timings: Sequence[CollectiveTiming]) -> str:
-    words = "time: from the last device's start to the last device's end; waited: the time before"
-    if any(timing.waited is None for timing in timings):
-        words += (
-            "; ? if devices of a group are missing from the profile: time then includes the wait for them"
-        )
-    elif any(timing.waited for timing in timings):
-        words += ", for the last device"
-    has_groups = any(timing.groups > 1 for timing in timings)
-    return f"runs × groups of devices; {words}" if has_groups else words

@@ -27,24 +27,17 @@ OVERLAP_WORDS = {
     "parameters": "only parameter and gradient communication is assumed to overlap",
     "all": "a pass is the longer of its work and its communication",
 }
-RIGHT = frozenset({0, 2, 3, 4, 5, 7})
 STOPS = (9, 8, 7, 6, 5, 3)
 """Columns of tables on narrower and narrower pages."""
-MAX_REASONS = 3
 MAY_FIT = "? "
 """Marks memory that fits only where the compiler allocates little more."""
 
 
 def search_view(
-    answer: MeshRanking,
-    width: int,
-    palette: Palette,
-    limit: int,
-    opened: str = "",
-    verbose: bool = False,
+    answer: MeshRanking, width: int, palette: Palette, limit: int, opened: str = "", verbose: bool = False
 ) -> list[Text]:
-    """A table of the best meshes, how the first splits every array, and one line of what was looked at; when
-    `verbose`, all that was assumed. `opened` is the command line that explains the first."""
+    """A table of the best meshes, how the first splits every array, and what was looked at; when `verbose`,
+    all that was assumed. `opened` is the command line that explains the first."""
     question = answer.question
     step = ", a train step" if question.training else ""
     lines = sentence(f"{question.name or question.problem.text}{step}", width, style="bold")
@@ -60,8 +53,7 @@ def search_view(
 def compiled_view(
     answer: MeshRanking, rows: Sequence[CompiledSharding], width: int, palette: Palette
 ) -> list[Text]:
-    """The rows that were compiled, by the time of the compiler's schedule, and where the estimates were
-    wrong."""
+    """The rows that were compiled, by the compiler's schedule, and where the estimates were wrong."""
     cells: list[list[Cell]] = []
     for row in rows:
         sharding, number = row.found, answer.found.index(row.found) + 1
@@ -95,7 +87,14 @@ def progress_words(answer: MeshRanking) -> str:
 
 
 def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, opened: str) -> list[Text]:
-    alike = _alike(answer.found)
+    # Figures are the same where axes change places, or split the same dimensions together.
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for number, sharding in enumerate(answer.found, 1):
+        time = sharding.time
+        sent = sorted(spent for _, spent in time.communication)
+        key = time.seconds, time.work, time.exposed, sharding.memory_bytes, *sent
+        groups.setdefault(key, []).append(number)
+    alike = [*groups.values()]
     shown = [answer.found[numbers[0] - 1] for numbers in alike[:limit]]
     rows, columns_shown = found_rows(shown, width, palette, [numbers[0] for numbers in alike])
     lines = [line for row in rows for line in row.split("\n")]
@@ -107,50 +106,27 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
     ]
     lines += sentence("; ".join(same), width, lead="the same: " if same else "")
     if more := len(answer.found) - sum(map(len, alike[:limit])):
-        lines += sentence(
-            f"{plural(more, 'more mesh', 'more meshes')}: --limit {len(answer.found)} or --json shows all.",
-            width,
-            style="dim",
-        )
-    if any(map(_may_fit, shown)):
-        most = answer.question.machine.allocated
         words = (
-            f"may not fit: compilers were seen to allocate up to {100 * most:.0f} % more than an estimate."
+            f"{plural(more, 'more mesh', 'more meshes')}: --limit {len(answer.found)} or --json shows all."
         )
+        lines += sentence(words, width, style="dim")
+    if any(map(_may_fit, shown)):
+        most = f"{100 * answer.question.machine.allocated:.0f} %"
+        words = f"may not fit: compilers were seen to allocate up to {most} more than an estimate."
         lines += sentence(words, width, lead=MAY_FIT)
-    lines += sentence(_published_words(answer, shown), width)
+    first, usual = shown[0], shown[0].published_seconds
+    if usual is not None:
+        words = f"Scaled to published {answer.question.machine.chip} runs, which overlap communication, "
+        words += f"row 1 takes {seconds(usual)}"
+        if first.utilisation is not None:
+            words += f", {first.utilisation * first.seconds / usual:.0%} MFU"
+        least, row = min((each.published_seconds or usual, number) for number, each in enumerate(shown, 1))
+        words += f"; row {row} is faster, {seconds(least)}" if least < usual * 0.99 else ""
+        lines += sentence(f"{words}.", width)
     lines += sentence(overtaking_words([(each.seconds, each.overlapped_seconds) for each in shown]), width)
     lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette, columns_shown)]
     said = [Text(f"   {line}", "dim") for line in command_lines(opened, width - 3)] if opened else []
     return [*lines, *(said if all(line.cell_len <= width for line in said) else []), Text()]
-
-
-def _alike(found: Sequence[MeshSharding]) -> list[list[int]]:
-    """The numbers of meshes, from 1, those together on which a step has the same figures: axes whose names
-    change places, or that split the same dimensions together."""
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for number, sharding in enumerate(found, 1):
-        time = sharding.time
-        sent = sorted(spent for _, spent in time.communication)
-        key = time.seconds, time.work, time.exposed, sharding.memory_bytes, *sent
-        groups.setdefault(key, []).append(number)
-    return [*groups.values()]
-
-
-def _published_words(answer: MeshRanking, shown: Sequence[MeshSharding]) -> str:
-    """``Scaled to published v5e runs, which overlap communication, row 1 takes 8.4 ms, 65% MFU; row 3 is
-    faster, 8.1 ms.``; "" if no run is known."""
-    first, usual = shown[0], shown[0].published_seconds
-    if usual is None:
-        return ""
-    words = (
-        f"Scaled to published {answer.question.machine.chip} runs, which overlap communication, row 1 takes "
-    )
-    words += seconds(usual)
-    if first.utilisation is not None:
-        words += f", {first.utilisation * first.seconds / usual:.0%} MFU"
-    least, number = min((each.published_seconds or usual, number) for number, each in enumerate(shown, 1))
-    return f"{words}; row {number} is faster, {seconds(least)}." if least < usual * 0.99 else f"{words}."
 
 
 def _may_fit(sharding: MeshSharding) -> bool:
@@ -162,12 +138,11 @@ def found_rows(
     shardings: Sequence[MeshSharding], width: int, palette: Palette, numbers: Sequence[int] = ()
 ) -> tuple[list[Text], int]:
     """A text of headings, and one for each mesh, with its place from 1 unless `numbers` are given: without
-    its last columns where they do not fit, and of several lines where these do not either. Then the number
-    of columns."""
+    its last columns, and of several lines, where they do not fit otherwise. Then the number of columns."""
     told = zip(numbers or range(1, 1 + len(shardings)), shardings, strict=False)
     rows = [_cells(number, sharding, palette) for number, sharding in told]
     for stop in STOPS:
-        lines = fitting_columns([row[:stop] for row in rows], width, 0, RIGHT, HEADINGS[:stop])
+        lines = fitting_columns([row[:stop] for row in rows], width, 0, {0, 2, 3, 4, 5, 7}, HEADINGS[:stop])
         if lines is not None:
             return lines, stop
     head = [Text(heading, "bold") for heading in HEADINGS[:stop]]
@@ -183,13 +158,15 @@ def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
     def told(communication: float) -> str:
         return "?" if is_partial else seconds(communication)
 
+    chosen = [f"; remat {sharding.remat}"] * (sharding.remat is not None)
+    chosen += [] if sharding.stage is None else [f"; {sharding.stage.words}"]
     sent = Text(", ").join(
         Text.assemble(axes_text(axes, sharding.mesh, palette, "·"), f" {told(each)}")
         for axes, each in time.communication
     )
     return [
         Text(str(number), "dim"),
-        _mesh_text(sharding.mesh, palette).append(_chosen_words(sharding), "dim"),
+        _mesh_text(sharding.mesh, palette).append("".join(chosen), "dim"),
         Text(f"{AT_LEAST if is_partial else more}{seconds(time.seconds)}", "bold"),
         Text(f"{more}{seconds(time.work)}"),
         Text(told(time.exposed)),
@@ -198,14 +175,6 @@ def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
         Text("" if reached is None else f"{reached:.0%}"),
         sent if time.communication else Text("none", "dim"),
     ]
-
-
-def _chosen_words(sharding: MeshSharding) -> str:
-    """``; remat layer; 96 microbatches, interleave 2``: what the search chose beside a mesh."""
-    words = [f"remat {sharding.remat}"] * (sharding.remat is not None)
-    if sharding.stage is not None:
-        words.append(sharding.stage.words)
-    return "".join(f"; {word}" for word in words)
 
 
 def _mesh_text(mesh: Mesh, palette: Palette) -> Text:
@@ -219,8 +188,8 @@ def _mesh_text(mesh: Mesh, palette: Palette) -> Text:
 def sharding_lines(
     answer: MeshRanking, sharding: MeshSharding, width: int, palette: Palette, shown: int | None = None
 ) -> list[Text]:
-    """The number of a row, its mesh, the figures that are not in its first `shown` columns, and the
-    sharding of every array of the forward pass."""
+    """The number of a row, its mesh, the figures that are not in its first `shown` columns, and the sharding
+    of every array of the forward pass."""
     problem, mesh = answer.question.problem, sharding.mesh
     dims = {array.name: array.dims for array in problem.arrays}
     arguments = {argument.name for argument in problem.arguments}
@@ -231,28 +200,29 @@ def sharding_lines(
     named = [Text.assemble((heading, "dim"), " ", cell) for heading, cell in hidden if cell]
     lines += records([named] * bool(named), width, 3)
     for lead, is_argument in (("arguments", True), ("results", False)):
-        cells = [
-            spec_text(name, dims[name], spec, mesh, palette)
-            for name, spec in sharding.specs
-            if (name in arguments) == is_argument
-        ]
+        specs = [(name, spec) for name, spec in sharding.specs if (name in arguments) == is_argument]
+        cells = [spec_text(name, dims[name], spec, mesh, palette) for name, spec in specs]
         lines += records([[Text(lead, "dim"), *cells]] * bool(cells), width, 3)
     return lines
 
 
 def infeasible_words(answer: MeshRanking) -> str:
-    """Why meshes are left out, as far as there is room: those on which nothing is possible, and those with
-    too many shardings."""
+    """Why meshes are left out: the first on which nothing is possible, and the first with too many
+    shardings."""
     said = [f"{without_ones(mesh.mesh)}: {mesh.reason}" for mesh in answer.infeasible if not mesh.is_skipped]
     skipped = [str(without_ones(mesh.mesh)) for mesh in answer.infeasible if mesh.is_skipped]
     words = []
-    if said:
-        words.append(f"{plural(len(said), 'mesh is', 'meshes are')} ruled out: {_first(said)}.")
-    if skipped:
-        words.append(
-            f"{plural(len(skipped), 'mesh has', 'meshes have')} too many shardings to search: "
-            f"{_first(skipped)}. Axes with a kind have fewer: --axes X=fsdp,Y=tensor."
-        )
+    for names, one, many, hint in (
+        (said, "mesh is ruled out", "meshes are ruled out", ""),
+        (
+            skipped,
+            "mesh has too many shardings to search",
+            "meshes have too many shardings to search",
+            " Axes with a kind have fewer: --axes X=fsdp,Y=tensor.",
+        ),
+    ):
+        more = f"; and {len(names) - 3:,} more" * (len(names) > 3)
+        words += [f"{plural(len(names), one, many)}: {'; '.join(names[:3])}{more}.{hint}"] * bool(names)
     return " ".join(words)
 
 
@@ -268,11 +238,6 @@ def larger_machine_words(answer: MeshRanking) -> str:
     return words
 
 
-def _first(said: Sequence[str]) -> str:
-    more = "" if len(said) <= MAX_REASONS else f"; and {len(said) - MAX_REASONS:,} more"
-    return f"{'; '.join(said[:MAX_REASONS])}{more}"
-
-
 def _space_sentences(answer: MeshRanking, verbose: bool) -> Iterator[str]:
     """The meshes looked at, the machine, and what is not counted; when `verbose`, all that was assumed."""
     question = answer.question
@@ -282,10 +247,8 @@ def _space_sentences(answer: MeshRanking, verbose: bool) -> Iterator[str]:
         count = answer.shardings
         many = f"{count:,}" if count < 10**12 else f"10^{len(str(count)) - 1}"
         shardings = "1 sharding" if count == 1 else f"{many} shardings"
-        all_of = (
-            f"{meshes} of {answer.meshes:,}" if skipped else f"All {meshes}" if answer.meshes > 1 else meshes
-        )
-        yield f"{all_of} and {shardings} looked at."
+        every = f"All {meshes}" if answer.meshes > 1 else meshes
+        yield f"{f'{meshes} of {answer.meshes:,}' if skipped else every} and {shardings} looked at."
         if verbose and len(answer.found) > 1:
             yield "Ties: less communication first, then less memory."
     else:

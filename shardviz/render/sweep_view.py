@@ -20,30 +20,11 @@ from shardviz.render.plan_view import headline, time_words
 from shardviz.units import BINARY, human_bytes, seconds
 
 COMPUTE, COMMUNICATION, BOTH = "●", "×", "◉"
-BOLD = Style(bold=True)
-HEIGHT = 14
-"""Lines of the chart's field."""
-MAX_WIDTH = 100
 
 
 def sweep_view(sweep: Sweep, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
-    """The problem, the crossings in words, the chart, its legend, and the machine; when `verbose`, also the
-    costs at every size."""
-    return [
-        *headline(sweep.problem, width, palette),
-        *sentences(_words(sweep), width),
-        Text(),
-        *chart_lines(sweep, width, palette),
-        Text(),
-        *_legend(sweep, width, palette),
-        *(_size_lines(sweep, width) if verbose else ()),
-        *sentence(machine_words(sweep.costs[0]), width, style="dim"),
-    ]
-
-
-def _size_lines(sweep: Sweep, width: int) -> list[Text]:
-    """The bytes and times at every size, those of the chart in numbers."""
-    heads = (sweep.name, "compute", "communication", "sent")
+    """The crossings in words, the chart, its legend, and the machine; when `verbose`, the costs at every
+    size."""
     rows = [
         [
             size_text(size),
@@ -53,17 +34,30 @@ def _size_lines(sweep: Sweep, width: int) -> list[Text]:
         ]
         for size, cost in zip(sweep.sizes, sweep.costs, strict=True)
     ]
-    return [Text(), *table(rows, width, 0, range(4), heads), Text()]
-
-
-def chart_lines(sweep: Sweep, width: int, palette: Palette, height: int = HEIGHT) -> list[Text]:
-    """The chart: both curves, and at each crossing a line."""
-    curves = [
-        [cost.compute_seconds for cost in sweep.costs],
-        [cost.communication_seconds for cost in sweep.costs],
+    sent = dict.fromkeys(axes for cost in sweep.costs for axes in cost.communication_by_axes)
+    names = Text(", ").join(axes_text(axes, sweep.problem.mesh, palette, "") for axes in sent)
+    communication = Text.assemble(
+        (COMMUNICATION, _communication_style(sweep, palette)), " communication over "
+    )
+    legend = [Text.assemble((COMPUTE, "bold"), " compute"), communication + names if sent else Text()]
+    heads = (sweep.name, "compute", "communication", "sent")
+    return [
+        *headline(sweep.problem, width, palette),
+        *sentences(_words(sweep), width),
+        Text(),
+        *chart_lines(sweep, width, palette),
+        Text(),
+        *table([legend], width),
+        *([Text(), *table(rows, width, 0, range(4), heads), Text()] if verbose else ()),
+        *sentence(machine_words(sweep.costs[0]), width, style="dim"),
     ]
+
+
+def chart_lines(sweep: Sweep, width: int, palette: Palette, height: int = 14) -> list[Text]:
+    costs = sweep.costs
+    curves = [[cost.compute_seconds for cost in costs], [cost.communication_seconds for cost in costs]]
     times = [time for curve in curves for time in curve if time > 0] or [1e-6]
-    chart = LogChart(times, sweep.sizes, min(width, MAX_WIDTH), height, seconds, size_text)
+    chart = LogChart(times, sweep.sizes, min(width, 100), height, seconds, size_text)
     field = chart.cells
     crossed = {chart.column(crossing.size) for crossing in sweep.crossings}
     for column in crossed:
@@ -75,7 +69,7 @@ def chart_lines(sweep: Sweep, width: int, palette: Palette, height: int = HEIGHT
         if other is not None:
             field[other][column] = (COMMUNICATION, communication)
         if own is not None:
-            field[own][column] = (BOTH if own == other else COMPUTE, BOLD)
+            field[own][column] = (BOTH if own == other else COMPUTE, Style(bold=True))
     return chart.lines(crossed, sweep.name)
 
 
@@ -98,21 +92,7 @@ def _communication_style(sweep: Sweep, palette: Palette) -> Style:
     return palette.axis(sweep.problem.mesh, axes[0])
 
 
-def _legend(sweep: Sweep, width: int, palette: Palette) -> list[Text]:
-    mesh = sweep.problem.mesh
-    sent = dict.fromkeys(axes for cost in sweep.costs for axes in cost.communication_by_axes)
-    names = Text(", ").join(axes_text(axes, mesh, palette, "") for axes in sent)
-    mark = _communication_style(sweep, palette)
-    communication = Text.assemble((COMMUNICATION, mark), " communication")
-    cells = [
-        Text.assemble((COMPUTE, "bold"), " compute"),
-        communication.append(" over ").append_text(names) if sent else Text(),
-    ]
-    return table([cells], width)
-
-
 def _words(sweep: Sweep) -> Iterator[str]:
-    """The crossings, or which is longer all along; and where the plan changes."""
     first = sweep.costs[0]
     if first.unknown:
         yield f"compute is a lower bound: {first.missing_figure}"
@@ -145,12 +125,9 @@ def _crossing_words(sweep: Sweep, crossing: Crossing) -> str:
     return f"{words}: {', '.join([f'compute {seconds(cost.compute_seconds)}', *sent])}"
 
 
-Mark = tuple[str, Style]
-BLANK: Mark = (" ", Style())
 CROSSING = "┆"
 GAP = 2
 """Columns between the labels of sizes at least."""
-LEAST_FIELD = 10
 
 
 class LogChart:
@@ -175,10 +152,11 @@ class LogChart:
         marks = [10.0**power for power in powers] or [10 ** ((self._low + self._high) / 2)]
         self._labels = {self.row(mark): written(mark) for mark in marks}
         self._gutter = max(map(len, self._labels.values()))
-        self.width = max(width - self._gutter - 2, LEAST_FIELD)
+        self.width = max(width - self._gutter - 2, 10)
         self._sizes, self._size_text = sizes, size_text
         self._first, self._span = math.log2(sizes[0]), math.log2(sizes[-1]) - math.log2(sizes[0])
-        self.cells = [[BLANK] * self.width for _ in range(height)]
+        blank: tuple[str, Style] = (" ", Style())
+        self.cells = [[blank] * self.width for _ in range(height)]
 
     def row(self, value: float) -> int:
         return round((self._high - math.log10(value)) / (self._high - self._low) * (self.height - 1))
@@ -202,8 +180,8 @@ class LogChart:
         return rows
 
     def lines(self, crossed: Collection[int] = (), name: str = "") -> list[Text]:
-        """The field with its labels; in columns that are `crossed` a line goes on through the axis below,
-        whose sizes are those of `name`."""
+        """The field with its labels. Columns that are `crossed` go on through the axis, whose sizes are those
+        of `name`."""
         lines = []
         for number, cells in enumerate(self.cells):
             label = self._labels.get(number, "")

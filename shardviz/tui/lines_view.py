@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from shardviz.render.canvas import Canvas
+from shardviz.render.lines import Canvas
 
 
 class TextLines:

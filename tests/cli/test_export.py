@@ -19,7 +19,7 @@ from shardviz.forms.resolve import resolve
 from shardviz.forms.share import Shared, to_string
 from shardviz.lessons.attempt import begin
 from shardviz.lessons.course import course, find
-from shardviz.render.exports import JaxProgram, Subject
+from shardviz.render.exports import Subject
 from shardviz.user_files import write_file
 
 KINDS = {
@@ -205,7 +205,7 @@ def test_what_cannot_be_exported_is_one_sentence(words, message, capsys, tmp_pat
 
 
 def test_a_program_of_its_own_has_no_picture():
-    asked = Subject(JaxProgram("print(1)\n"), "one")
+    asked = Subject("print(1)\n", "one")
     assert written(asked, None, "python").endswith("print(1)\n")
     with pytest.raises(QuestionError, match="--as does not apply to the picture svg"):
         written(asked, None, "svg")

@@ -15,7 +15,7 @@ from shardviz.profiles.device_trace import ProgramRecord, TraceReading
 from shardviz.profiles.profile import Profile, profile_of
 from shardviz.profiles.trace_files import read_trace
 from shardviz.profiles.xplane import device_ids, xplane_events
-from shardviz.render.exports import Subject, Timelines
+from shardviz.render.exports import Subject
 from shardviz.render.exports.svg import svg
 from shardviz.render.palette import PLAIN
 from shardviz.render.profile_view import profile_view
@@ -192,7 +192,7 @@ def test_a_prediction_without_its_largest_part_is_not_told_as_whole(tmp_path: Pa
     (row,) = (line for line in page.splitlines() if line.startswith("  predicted on v6e:2x4 "))
     assert row.split(" + ")[1].startswith("? ")
     assert "the prediction is incomplete: no estimate (?) for 2 operations" in page
-    assert "2 operations without an estimate" in svg(Subject(Timelines(found.timelines), "a step"))
+    assert "2 operations without an estimate" in svg(Subject(found.timelines, "a step"))
     heads = next(line.split() for line in page.splitlines() if "exposed" in line and "total" in line)
     assert heads == ["device", "total", "compute", "communication", "exposed", "copies", "idle"]
     assert "HBM copies" not in page

@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.devices.job import Job
 from shardviz.notation.mesh import parse_mesh
-from shardviz.render.machine_view import job_lines
+from shardviz.render.measurements import job_lines
 from shardviz.render.palette import palette_for
 
 HOSTS = ("node-a", "node-a", "node-b", "node-b")

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.render.exports import Subject, Timelines, html
+from shardviz.render.exports import Subject, html
 from shardviz.render.exports.svg import svg
 from tests.render.timelines import LAYER, long_timeline
 
@@ -17,7 +17,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def subject(*timelines, title: str = "layer", command: str = "") -> Subject:
-    return Subject(Timelines(timelines), title, command)
+    return Subject(timelines, title, command)
 
 
 def test_a_picture_has_the_chart_and_its_causes() -> None:

@@ -87,7 +87,6 @@ def document(title: str, body: Sequence[str], style: str, script: str = "") -> s
 
 
 def _hashed(text: str) -> str:
-    """The name of an inline style or script in a policy."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 

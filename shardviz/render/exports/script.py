@@ -17,7 +17,7 @@ from shardviz.errors import QuestionError, plural
 from shardviz.forms.form import one_line
 from shardviz.planner.plan import Plan
 from shardviz.planner.problem import Problem
-from shardviz.render.exports import JaxProgram, Subject
+from shardviz.render.exports import Subject
 from shardviz.sharding import Layout
 
 
@@ -29,8 +29,8 @@ def script(subject: Subject) -> str:
 def code_of(subject: Subject) -> str:
     """The bare program: a docstring of one line, then the code."""
     shown = subject.shown
-    if isinstance(shown, JaxProgram):
-        return shown.code
+    if isinstance(shown, str):
+        return shown
     if isinstance(shown, Problem):
         return problem_code(shown, subject.target)
     if isinstance(shown, Plan):
@@ -77,8 +77,14 @@ def notebook(subject: Subject) -> str:
 
 def notebook_of(cells: Iterable[tuple[str, str]]) -> str:
     """The notebook of these cells as JSON: each ``markdown`` or ``code``, and its text."""
+    parts: list[dict[str, Any]] = []
+    for number, (kind, text) in enumerate(cells):
+        parts.append(
+            {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": text.splitlines(True)}
+        )
+        parts[-1] |= {"execution_count": None, "outputs": []} if kind == "code" else {}
     document = {
-        "cells": [_cell(number, *cell) for number, cell in enumerate(cells)],
+        "cells": parts,
         "metadata": {
             "colab": {"provenance": []},
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -88,11 +94,6 @@ def notebook_of(cells: Iterable[tuple[str, str]]) -> str:
         "nbformat_minor": 5,
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-
-
-def _cell(number: int, kind: str, text: str) -> dict[str, Any]:
-    cell = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": text.splitlines(True)}
-    return cell | ({"execution_count": None, "outputs": []} if kind == "code" else {})
 
 
 def _introduction(subject: Subject, code: str) -> str:

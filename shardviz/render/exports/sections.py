@@ -11,8 +11,9 @@ from rich.text import Text
 from shardviz.errors import QuestionError
 from shardviz.planner.plan import Plan
 from shardviz.planner.planner import plan
+from shardviz.planner.pricing.costs import Sweep
 from shardviz.planner.problem import Problem
-from shardviz.render.exports import Subject, SweepChart, Timelines
+from shardviz.render.exports import Subject
 from shardviz.render.layouts.layout_canvas import array_lines
 from shardviz.render.layouts.layout_view import layout_view
 from shardviz.render.lines import sentence, trimmed
@@ -32,7 +33,6 @@ from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
-    from shardviz.render.rounds.player import PlayerPage
     from shardviz.stepping.collective_run import CollectiveRun
 
 WIDTH = 100
@@ -59,23 +59,23 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
     if subject.run is not None:
         return _rounds(subject.run, width, palette)
     shown, placed = subject.shown, subject.placed
-    if isinstance(shown, SweepChart):
+    if isinstance(shown, Sweep):
         from shardviz.render.sweep_view import sweep_view
 
-        return [Section("Cost over sizes", sweep_view(shown.sweep, width, palette))]
+        return [Section("Cost over sizes", sweep_view(shown, width, palette))]
     if isinstance(shown, TrialTable):
         from shardviz.render.programs.trials_view import trials_view
 
         return [Section("Combinations", trials_view(shown, width))]
-    if isinstance(shown, Timelines):
+    if isinstance(shown, tuple):
         from shardviz.render.times.gantt import FIGURED, first_column
         from shardviz.render.times.report import cause_lines, picture_lines, total_lines
 
         # All charts are on one scale.
-        limit = max(timeline.drawn_seconds for timeline in shown.timelines)
-        left = max(first_column(timeline, width) for timeline in shown.timelines)
+        limit = max(timeline.drawn_seconds for timeline in shown)
+        left = max(first_column(timeline, width) for timeline in shown)
         found = []
-        for timeline in shown.timelines:
+        for timeline in shown:
             lines = [*total_lines(timeline, width, palette, with_parts=width < FIGURED), Text()]
             lines += picture_lines(timeline, width, palette, limit, left)
             lines += cause_lines(timeline, width, palette)
@@ -113,7 +113,6 @@ def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
 
 
 def _priced(planned: Plan, placed: PlacedMesh, width: int, palette: Palette) -> Section:
-    """The plan with its time and memory."""
     from shardviz.planner.pricing.costs import price
     from shardviz.render.cost_view import fit_lines, full_plan, padding_lines, short_plan
 
@@ -136,8 +135,18 @@ def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:
         problem = f"{run.schedule.algorithm} has {last:,} rounds; a picture shows up to {MAX_ROUNDS}"
         raise QuestionError(problem, "use a smaller mesh, or an algorithm with fewer rounds")
     page = PlayerPage(prepare_run(run.question, run.links), "devices", 0, width, TALL, palette, "", verdict=0)
-    frames = _frames(page, last, width)
-    if frames is not None:
+    frames: list[list[Text]] = []
+    for number in range(last + 1):
+        drawn = page.canvas(number)
+        if drawn.width > width or drawn.height > TALL:
+            break
+        picture = [drawn.line(y, 0, drawn.width) for y in range(drawn.height)]
+        blank = [] if page.is_low else [Text()]
+        frame = [*page.head(number, ""), *picture, *blank, *page.foot(number, ())]
+        if len(frame) > TALL:
+            break
+        frames.append([trimmed(line, palette) for line in frame])
+    if len(frames) > last:
         head, rounds = frames[0][:1], [frame[1:] for frame in frames]
     else:
         head, rounds = step_notes.headline(run, width, palette), _tables(run, width, palette)
@@ -145,24 +154,7 @@ def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:
     return [Section("Collective", head), *map(Section, names, rounds)]
 
 
-def _frames(page: PlayerPage, last: int, width: int) -> list[list[Text]] | None:
-    """Each round below the name of the collective; None where one does not fit."""
-    frames = []
-    for number in range(last + 1):
-        drawn = page.canvas(number)
-        if drawn.width > width or drawn.height > TALL:
-            return None
-        picture = [drawn.line(y, 0, drawn.width) for y in range(drawn.height)]
-        blank = [] if page.is_low else [Text()]
-        frame = [*page.head(number, ""), *picture, *blank, *page.foot(number, ())]
-        if len(frame) > TALL:
-            return None
-        frames.append([trimmed(line, page.palette) for line in frame])
-    return frames
-
-
 def _tables(run: CollectiveRun, width: int, palette: Palette) -> list[list[Text]]:
-    """Each round in words, and what devices then hold as a table; all tables have one shape."""
     from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, shown_groups, table_shape
     from shardviz.render.rounds.pieces import FrameStats
     from shardviz.render.rounds.player import progress_line, words_line

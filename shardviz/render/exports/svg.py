@@ -85,20 +85,15 @@ _PAGE = """\
 def recorded_svg(console: Console, name: str, title: str = "", words: str = "") -> str:
     """The SVG of what a `recorder` has printed; `name` sets its styles apart from other pictures'. `title`
     and `words` are read out to those who do not see it: its name and all of its text."""
+    parts = {"title": title, "desc": words}
+    told = "\n".join(
+        f'<{part} id="shardviz-{name}-{part}">{escape(text)}</{part}>' for part, text in parts.items()
+    )
+    labels = f' role="img" aria-labelledby="shardviz-{name}-title shardviz-{name}-desc"'
     return console.export_svg(
         title="",
         theme=THEME,
-        code_format=_PAGE % _described(title, words, f"shardviz-{name}"),
+        code_format=_PAGE % (f"{labels}>\n{told}".replace("{", "{{").replace("}", "}}") if title else ">"),
         font_aspect_ratio=ASPECT,
         unique_id=f"shardviz-{name}",
     )
-
-
-def _described(title: str, words: str, name: str) -> str:
-    """The end of the first tag with a title and a description after it; nothing without a title."""
-    if not title:
-        return ">"
-    parts = {"title": title, "desc": words}
-    told = "\n".join(f'<{part} id="{name}-{part}">{escape(text)}</{part}>' for part, text in parts.items())
-    labels = " ".join(f"{name}-{part}" for part in parts)
-    return f' role="img" aria-labelledby="{labels}">\n{told}'.replace("{", "{{").replace("}", "}}")

@@ -9,9 +9,9 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.canvas import LineBuilder, visible
 from shardviz.render.caption import array_text
 from shardviz.render.layouts.cells import ROOMY, CellIndex, Cells, Edge
+from shardviz.render.lines import LineBuilder, visible
 from shardviz.render.palette import DIM
 from shardviz.units import times
 
@@ -22,10 +22,6 @@ ELISION = 3
 MAX_ROWS, MAX_GRIDS = 16, 6
 """Rows and grids of an array beyond which a usual summary leaves some out; of several grids, half as many
 rows."""
-SLICES = 2
-"""Cells of more lines than this say what of the array they are."""
-REMEMBERED = 5000
-"""Cells of which the text is kept."""
 CURSOR = ("▸", "◂")
 SAME = ("›", "‹")
 DEVICE = ("▹", "◃")
@@ -34,7 +30,6 @@ the same device."""
 POINTED = Style(bold=True, reverse=True)
 LEFT = Style(bold=True)
 """The cursor while keys go to it, and while they go elsewhere."""
-MATCHED = Style(bold=True, underline=True)
 
 
 class Fit(NamedTuple):
@@ -60,8 +55,7 @@ class _Drawn(NamedTuple):
 
 class Pointer(NamedTuple):
     """The cell under the cursor, None where it is in another array, its data, and how it is drawn. `device`
-    is the cell of the device that is marked, or else of the cursor's where the cells of another array are
-    devices; None where the device has none."""
+    is the cell of the marked device, or else of the cursor's where the cells of another array are devices."""
 
     cell: CellIndex | None
     data: tuple[int, int]
@@ -72,8 +66,8 @@ class Pointer(NamedTuple):
 
 def fits(cells: Cells) -> tuple[Fit, ...]:
     """Ways to draw an array's cells, the roomiest first: with long labels, short ones, short ones without
-    glyphs, and with how many devices they are. All cells are as wide as the widest needs; the first and the
-    last ones are looked at."""
+    glyphs, and with how many devices they are. All cells are as wide as the widest of the first and the last
+    ones needs."""
     last = cells.last
     ends = {CellIndex(0, row, column) for row in (0, last.row) for column in (0, last.column)} | {last}
     corners = [cells.cell(index, ROOMY) for index in ends]
@@ -100,10 +94,9 @@ class ArrayGrid:
     """An array's title and, under it, its grids, `across` of them beside one another, on a `page` so wide.
 
     With `rules`, cells are parted by lines and dimensions stand at the edges; without, rows follow one
-    another, and the shape stands in the title if it has room. Columns and lines count from the grid's own
-    corner. A `summary` has so many rows and grids, the first and the last, and of columns those that fit; one
-    of fewer rows than `MAX_ROWS` has no more columns than rows either.
-    """
+    another, and the shape stands in the title if it has room. A `summary` has so many rows and grids, the
+    first and the last, and of columns those that fit; one of fewer rows than `MAX_ROWS` has no more columns
+    than rows either."""
 
     def __init__(
         self, cells: Cells, fit: Fit, page: int, *, rules: bool, across: int = 0, summary: int = 0
@@ -113,22 +106,23 @@ class ArrayGrid:
         self.rules = rules
         self._page = page
         self._drawn: dict[CellIndex, _Drawn] = {}
+        self._grids: Sequence[int]
+        self._rows: Sequence[int]
         layout, rows, columns = cells.layout, cells.rows.count, cells.columns.count
-        self._slices = fit.lines > SLICES and len(cells.slice_text(cells.last)) <= fit.inner - 2
-        self._grids: Sequence[int] = range(cells.grids)
-        if summary:
-            self._grids = [number for number in visible(cells.grids, MAX_GRIDS) if number is not None]
+        self._slices = fit.lines > 2 and len(cells.slice_text(cells.last)) <= fit.inner - 2
         most = summary if cells.grids == 1 else summary // 2
-        self._rows: Sequence[int] = range(rows)
-        if summary:
-            self._rows = [row for row in visible(rows, most) if row is not None]
+        grids, lines = visible(cells.grids, MAX_GRIDS), visible(rows, most)
+        self._grids = [each for each in grids if each is not None] if summary else range(cells.grids)
+        self._rows = [row for row in lines if row is not None] if summary else range(rows)
         self._fold = len(self._rows) - 1 if len(self._rows) < rows else 0
         self.title = array_text(layout.array, layout.mesh, cells.palette)
         self.title.truncate(page, overflow="ellipsis")
         self._row_title = cells.rows.title.copy() if rules else Text()
         self._column_title = cells.columns.title.copy() if rules else Text()
-        self._row_labeling = self._labeling(cells.rows, max(page // 4, 6))
-        self._column_labeling = self._labeling(cells.columns, fit.inner)
+        self._row_labeling, self._column_labeling = (
+            next((number for number in range(len(edge.labelings)) if _widest(edge, number) <= room), None)
+            for edge, room in ((cells.rows, max(page // 4, 6)), (cells.columns, fit.inner))
+        )
         labels = 0 if self._row_labeling is None else _widest(cells.rows, self._row_labeling)
         self._row_title.truncate(max(page // 4, labels), overflow="ellipsis")
         gutter = max(labels, self._row_title.cell_len)
@@ -180,12 +174,10 @@ class ArrayGrid:
 
     @property
     def across(self) -> int:
-        """Columns of cells beside one another, in all grids."""
         return self._across * len(self._columns)
 
     @property
     def down(self) -> int:
-        """Rows of cells below one another, in all grids."""
         return -(-len(self._grids) // self._across) * len(self._rows)
 
     @property
@@ -271,14 +263,7 @@ class ArrayGrid:
             grid, row = grid + down * self._across, 0 if down > 0 else cells.rows.count - 1
         return CellIndex(grid, row, column) if 0 <= grid < cells.grids else None
 
-    def _labeling(self, edge: Edge, room: int) -> int | None:
-        for number in range(len(edge.labelings)):
-            if _widest(edge, number) <= room:
-                return number
-        return None
-
     def _draw_header(self, builder: LineBuilder, corner: int, grid: int, line: int) -> None:
-        """One of the lines above a box: the slice, the dimension across, the columns' labels."""
         if self.cells.grids > 1:
             if line == 0:
                 builder.put_text(corner, self.cells.title(grid))
@@ -335,7 +320,7 @@ class ArrayGrid:
             if pointer and is_label and index == pointer.cell:
                 marks, style = CURSOR, style + pointer.style
             elif pointer and is_label and not marks and drawn.data == pointer.data:
-                marks, style = SAME, style + MATCHED
+                marks, style = SAME, style + Style(bold=True, underline=True)
             if marks and is_label:
                 text = marks[0] + text[1:-1] + marks[1]
             builder.put(x + 1, text, style)
@@ -364,7 +349,7 @@ class ArrayGrid:
     def _cell(self, index: CellIndex) -> _Drawn:
         drawn = self._drawn.get(index)
         if drawn is None:
-            if len(self._drawn) >= REMEMBERED:
+            if len(self._drawn) >= 5000:
                 self._drawn.clear()
             cell = self.cells.cell(index, self.fit.inner)
             lines = [cell.filled("", self.fit.inner)] * self.fit.lines

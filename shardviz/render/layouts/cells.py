@@ -27,8 +27,8 @@ EVERYTHING = 10**6
 
 class LayoutCell(NamedTuple):
     """One block: its `labels`, the longest first, a glyph for its data, and how it is filled. `fill` is the
-    character in place of blanks, if there is one; `padding` is the part of the cell's width (0 to 1) that
-    lies beyond the array's edge."""
+    character in place of blanks, if there is one; `padding` is the part of its width (0 to 1) beyond the
+    array's edge."""
 
     labels: tuple[str, ...]
     glyph: str
@@ -67,8 +67,8 @@ class LayoutCell(NamedTuple):
 
 @dataclass(frozen=True)
 class Edge:
-    """One edge of the grid: the dimension's `title`, and ways to label each of its `count` parts. Each of
-    `labelings` gives the label of a part; the first whose labels fit is taken."""
+    """One edge of the grid: the dimension's `title`, and ways to label each of its `count` parts, of which
+    the first that fits is taken."""
 
     title: Text
     count: int
@@ -113,13 +113,12 @@ class Cells(ABC):
     def labels(self, index: CellIndex, room: int) -> tuple[str, ...]:
         """Ways to write the cell's devices, the longest first; what is longer than `room` may be missing."""
 
-    @abstractmethod
-    def title(self, grid: int) -> Text:
+    def title(self, _grid: int) -> Text:
         """The title above one of several grids."""
+        return Text()
 
     @property
     def last(self) -> CellIndex:
-        """The last cell of the last grid."""
         return CellIndex(self.grids - 1, self.rows.count - 1, self.columns.count - 1)
 
     def number(self, index: CellIndex) -> int:
@@ -137,7 +136,6 @@ class Cells(ABC):
         return ", ".join(f"{dim} {start}:{stop}" for dim, (start, stop) in zip(dims, bounds, strict=True))
 
     def cell(self, index: CellIndex, room: int = EVERYTHING) -> LayoutCell:
-        """The cell as it is drawn."""
         number, labels = self.number(index), self.labels(index, room)
         return LayoutCell(
             labels,
@@ -211,9 +209,6 @@ class DeviceCells(Cells):
     def labels(self, index: CellIndex, _room: int) -> tuple[str, ...]:
         return (str(self.layout.mesh.device_id(self.position(index))),)
 
-    def title(self, _grid: int) -> Text:
-        return Text()
-
 
 def edge(layout: Layout, dim: int | None, palette: Palette) -> Edge:
     """The edge along a dimension: its name and size, and the coordinates of its parts; None has neither."""
@@ -247,7 +242,6 @@ def padding(layout: Layout, block: tuple[int, ...]) -> float:
 
 
 def ravel(coordinates: Sequence[int], sizes: Sequence[int]) -> int:
-    """The row-major index of coordinates."""
     index = 0
     for coordinate, size in zip(coordinates, sizes, strict=True):
         index = index * size + coordinate
@@ -255,7 +249,6 @@ def ravel(coordinates: Sequence[int], sizes: Sequence[int]) -> int:
 
 
 def unravel(index: int, sizes: Sequence[int]) -> tuple[int, ...]:
-    """The coordinates of a row-major index."""
     found = []
     for size in reversed(sizes):
         index, coordinate = divmod(index, size)
@@ -265,17 +258,16 @@ def unravel(index: int, sizes: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Holders:
-    """Device ids that hold equal data: the first of them in order, the last, and how many there are. `first`
-    is all of them when there are no more than `LISTED`."""
+    """Device ids that hold equal data: the first in order (all, of no more than `LISTED`), the last, and how
+    many."""
 
     first: tuple[int, ...]
     last: int
     count: int
 
     def labels(self, room: int = EVERYTHING) -> Iterator[str]:
-        """Ways to write them, the longest first: ``0,1,2,3``, ``0–3``, ``4 devices``, ``×4``. Those not in a
-        row make no range: ``0,4,8,12``, ``0,4,…,12``, ``0,…,12``. The list of all may be missing where it
-        cannot fit into `room`."""
+        """Ways to write them, the longest first: ``0,1,2,3`` (where that may fit into `room`), ``0–3``, ``4
+        devices``, ``×4``. Those not in a row make no range: ``0,4,8,12``, ``0,4,…,12``, ``0,…,12``."""
         if self.count == len(self.first) and 2 * self.count - 1 <= room:
             yield ",".join(map(str, self.first))
         if self.count > 2:
@@ -309,12 +301,19 @@ class Copies:
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        """From the position of a block's first holder to those of all, in order. Of more than `LISTED`, the
+        """From the position of a block's first holder to those of all, in order; of more than `LISTED`, the
         first few and the last."""
-        count = self.layout.replicas
-        if count <= LISTED:
-            return tuple(map(self._offset, range(count)))
-        return (*map(self._offset, range(FEW)), self._offset(count - 1))
+        count, spec = self.layout.replicas, self.layout.spec
+        # Size and stride of the axes, and parts of axes, along which copies lie, the minor first.
+        loops = self.layout.mesh.loops_without((*spec.axes, *spec.unreduced))[::-1]
+        offsets = []
+        for number in range(count) if count <= LISTED else (*range(FEW), count - 1):
+            offset = 0
+            for size, stride in loops:
+                number, coordinate = divmod(number, size)
+                offset += stride * coordinate
+            offsets.append(offset)
+        return tuple(offsets)
 
     def holders(self, block: tuple[int, ...], partial: int = 0) -> Holders:
         """The devices that hold a block (an index per dimension) and, unreduced, a partial sum of it."""
@@ -326,8 +325,8 @@ class Copies:
         return Holders(tuple(ids[:-1]), ids[-1], count)
 
     def labels(self, block: tuple[int, ...], room: int = EVERYTHING) -> Iterator[str]:
-        """Ways to write who holds a block, the longest first; the devices of a pending sum are joined by +.
-        As `Holders.labels`, or ``0+1+2+3``, ``(0,4)+…+(3,7)``, ``Σ4``. What cannot fit into `room` may be
+        """Ways to write who holds a block, the longest first, as `Holders.labels`; the devices of a pending
+        sum are joined by +: ``0+1+2+3``, ``(0,4)+…+(3,7)``, ``Σ4``. What cannot fit into `room` may be
         missing."""
         partials = self.partials
         if partials == 1:
@@ -352,17 +351,3 @@ class Copies:
     def _strides(self) -> dict[str, int]:
         mesh, spec = self.layout.mesh, self.layout.spec
         return {axis: mesh.stride(axis) for axis in (*spec.axes, *spec.unreduced)}
-
-    @cached_property
-    def _free(self) -> list[tuple[int, int]]:
-        """Size and stride of the axes, and parts of axes, along which copies lie, the minor first."""
-        spec = self.layout.spec
-        return self.layout.mesh.loops_without((*spec.axes, *spec.unreduced))[::-1]
-
-    def _offset(self, number: int) -> int:
-        """The offset of a copy: the coordinates of the free axes count in the mesh's order."""
-        offset = 0
-        for size, stride in self._free:
-            number, coordinate = divmod(number, size)
-            offset += stride * coordinate
-        return offset

@@ -14,9 +14,9 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.planner.plan import Parts, Plan, decided_parts
-from shardviz.render.canvas import LineBuilder
 from shardviz.render.layouts.array_grid import LEFT, MAX_ROWS, POINTED, ArrayGrid, Fit, Pointer, fits
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
+from shardviz.render.lines import LineBuilder
 from shardviz.render.palette import Palette
 from shardviz.sharding import Layout
 
@@ -33,8 +33,6 @@ Fitted = tuple[Cells, tuple[Fit, ...]]
 WIDEST = 6
 """Columns that a grown cell has for each of its lines, at most: with two it looks square. It has one at
 least."""
-BREAKABLE = 4
-"""Arrays up to which every way to place them is tried."""
 
 
 class CellCursor(NamedTuple):
@@ -92,7 +90,7 @@ class LayoutCanvas:
         fill more of it so."""
         now = [[(placed.grid, placed.sign) for placed in shelf] for shelf in self._shelves]
         ways = [now]
-        if len(self.arrays) <= BREAKABLE:
+        if len(self.arrays) <= 4:  # every way to place them is tried
             broken = map(list, product(*map(_breaks, now)))
             ways = [[shelf for shelves in way for shelf in shelves] for way in broken]
         grown = [_Grown(way, self._gap, width, height) for way in ways]
@@ -112,9 +110,9 @@ class LayoutCanvas:
         style: Style = POINTED,
         lens: int | None = None,
     ) -> Text:
-        """Columns `left` to `right` of a line, with the cursor, and all cells with the same data marked.
-        Where the `lens` is the position of a device, so are the cells that it holds; where there is none, by
-        device, those of the cursor's device."""
+        """Columns `left` to `right` of a line, with the cursor, and all cells with the same data marked; so
+        are the cells of the device at position `lens`, or without one, where cells are devices, those of the
+        cursor's device."""
         builder = LineBuilder(left, right)
         data = None if cursor is None else self.cells(cursor).data(cursor.cell)
         for index, placed in enumerate(self._shelves[bisect_right(self._tops, y) - 1]):
@@ -149,12 +147,10 @@ class LayoutCanvas:
         return builder.text() or None
 
     def cells(self, cursor: CellCursor) -> Cells:
-        """Those of the array that the cursor is in."""
         return self.arrays[cursor.array].grid.cells
 
     @property
     def all_cells(self) -> list[Cells]:
-        """Those of every array."""
         return [array.grid.cells for array in self.arrays]
 
     def repeats(self, cursor: CellCursor) -> bool:
@@ -231,11 +227,9 @@ Numbered = tuple[Layout, int]
 
 def numbered_parts(plan: Plan, parts_of: Callable[[Plan], Parts] = decided_parts) -> list[list[Numbered]]:
     """For every part of the chain the layouts of its operands and its result, each with its first number.
-
-    `parts_of` says how they are sharded: as the problem has them, or as the einsum does (`einsum_parts`).
-    An intermediate keeps its numbers where the next part uses it: it is the same data. The partial sums of
-    a block share its number.
-    """
+    `parts_of` says how they are sharded: as the problem has them, or as the einsum does (`einsum_parts`). An
+    intermediate keeps its numbers where the next part uses it; the partial sums of a block share its
+    number."""
     first = 0
     seen: dict[str, int] = {}
     parts = []
@@ -253,7 +247,6 @@ def numbered_parts(plan: Plan, parts_of: Callable[[Plan], Parts] = decided_parts
 
 
 def count_of(parts: Iterable[Sequence[Numbered]]) -> int:
-    """The number of blocks that are numbered."""
     return max(first + math.prod(layout.parts) for part in parts for layout, first in part)
 
 
@@ -273,12 +266,9 @@ def array_lines(
 
 
 def arrange(parts: Sequence[Sequence[Cells]], width: int, height: int) -> LayoutCanvas:
-    """The arrays of every part of a chain, as fits a window best.
-
-    Side by side where `width` allows it, else on as few lines as can be; without lines between the rows of
-    cells where all would not be seen within `height`. If they are not even then, a column is left for the
-    scrollbar.
-    """
+    """The arrays of every part of a chain, as fits a window best: side by side where `width` allows it, else
+    on as few lines as can be; without lines between the rows of cells where all would not be seen within
+    `height`. If they are not even then, a column is left for the scrollbar."""
     fitted = [[(cells, fits(cells)) for cells in part] for part in parts]
     for columns, rules in ((width, True), (width, False), (width - 1, False)):
         canvas = _canvas(fitted, columns, rules=rules)
@@ -341,9 +331,9 @@ def _shelved(grids: Sequence[ArrayGrid], width: int) -> Shelves:
 
 
 class _Grown:
-    """The size of cells that use a room, for arrays at such places; they are made by `shelves` alone. Cells
-    are so many lines taller everywhere; boxes of fewer rows have taller ones, so that they end where those
-    beside them do. The columns that are left belong to the arrays beside one another alike."""
+    """The size of cells that use a room, for arrays at such places. Cells are so many lines taller
+    everywhere; boxes of fewer rows have taller ones, so that they end where those beside them do. The columns
+    that are left belong to the arrays beside one another alike."""
 
     def __init__(self, shelves: Shelves, gap: int, width: int, height: int) -> None:
         self._before = shelves
@@ -365,7 +355,6 @@ class _Grown:
 
     @property
     def filled(self) -> int:
-        """The room that all cells have."""
         grids = (grid for shelf in self._before for grid, _ in shelf)
         cells = (cell for shelf in self._cells for cell in shelf)
         return sum(
@@ -373,8 +362,8 @@ class _Grown:
         )
 
     def shelves(self, alike: bool = False) -> Shelves:
-        """The arrays with cells of that size; or, `alike`, of such a size that arrays of one shape have boxes
-        of one size, for which there may be no room."""
+        """The arrays with cells of that size; or, `alike`, with boxes of one size for one shape, which may
+        not fit."""
         grids = [grid for grid, _ in chain.from_iterable(self._before)]
         sizes, groups = [*chain.from_iterable(self._cells)], defaultdict[tuple[int, ...], list[int]](list)
         for place, grid in enumerate(grids if alike else ()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from shardviz.render.layouts.cells import LISTED, CellIndex, Cells, DeviceCells,
 from shardviz.render.layouts.layout_canvas import array_lines
 from shardviz.render.lines import Cell, records, sentence, sentences, table
 from shardviz.render.palette import DIM, Palette, glyph
-from shardviz.sharding import DeviceShard, Layout
+from shardviz.sharding import Layout
 from shardviz.units import times, whole_bytes
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class DevicePlacement:
         self._has_slices = placement.units > 1
 
     def words(self, position: int, device: int) -> str:
-        """``x1 y2`` of a torus, with core and slice where there are several; ``GPU 3 of node 1``. A device
-        that the target numbers otherwise has that number, too."""
+        """``x1 y2`` of a torus, with core and slice where there are several; ``GPU 3 of node 1``; and the
+        target's number of the device, if it has another."""
         coords, there = self.placement.places[position], self.placement.ids[position]
         number = f" (device {there})" if there != device else ""
         if self.placement.unit == "node":
@@ -59,14 +59,39 @@ def cell_details(
     is_device = isinstance(cells, DeviceCells)
     *data, size = _data(cells, index, f" of {times(cells.layout.array.shape)}")
     rows = [[*data, size] if has_bytes else data]
-    rows.append(_device(cells, position) if is_device else _devices(cells, index))
-    if is_device:
-        rows += _others(cells, index, position)
-    if cells.copies.partials > 1:
-        rows += _sum(cells, index, position if is_device else None, width)
-    shown = [position] if is_device else list(islice(_positions(cells, index), PLACES))
-    count = 1 if is_device else cells.layout.replicas * cells.copies.partials
-    rows += [_places(placement, cells, shown, count) for placement in placements]
+    layout, copies, block = cells.layout, cells.copies, cells.block(index)
+    mesh, count = layout.mesh, layout.replicas * copies.partials
+    number = Text(str(mesh.device_id(position)), "bold")
+    if is_device or count == 1:
+        rows.append([Text("device", DIM), number, coordinates(mesh, position, cells.palette)])
+    else:  # all devices of a block, and the mesh coordinates that they have: ``X0 Y0–3``
+        every = coordinates(mesh, copies.position(block), cells.palette, split=layout.spec.axes)
+        held = Text(_ids(copies.holders(block)), "bold"), every, Text(plural(count, "copy", "copies"))
+        rows.append([Text("mesh", DIM), every] if copies.partials > 1 else [Text("devices", DIM), *held])
+    if is_device and layout.replicas > 1:
+        ids = _ids(copies.holders(block, layout.partial(position)), without=mesh.device_id(position))
+        rows.append([Text("also on", DIM), Text(ids), Text(plural(layout.replicas, "copy", "copies"))])
+    elif is_device and copies.partials == 1:
+        rows.append([Text("also on", DIM), Text("no other device")])
+    if copies.partials > 1:  # the devices whose values are to be added up, and the part that a device has
+        axes = axes_text(sorted(layout.spec.unreduced, key=mesh.stride, reverse=True), mesh, cells.palette)
+        labels = list(copies.labels(block))
+        members = next((label for label in labels if len(label) <= width * 2 // 3), labels[-1])
+        sums = f"{copies.partials} partial sums over "
+        if is_device:
+            sums = f"partial sum {layout.partial(position) + 1} of {copies.partials} over "
+        rows += [[Text("holds", DIM), Text(sums) + axes], [Text("the sum", DIM), Text(members)]]
+    shown, count = [position], 1 if is_device else count
+    if not is_device:  # the copies of each partial sum one after another
+        offsets = copies.offsets if layout.replicas <= LISTED else copies.offsets[:-1]
+        bases = (copies.position(block, partial) for partial in range(copies.partials))
+        shown = list(islice((base + offset for base in bases for offset in offsets), PLACES))
+    for placement in placements:
+        places = [placement.words(each, mesh.device_id(each)) for each in shown]
+        if count == 1 and placement.placement.unit == "slice":
+            places = [f"chip {places[0]}"]
+        more = [Text("…")] * (count > len(places))
+        rows.append([Text(placement.target, DIM), *map(Text, places), *more])
     indent = max(label.cell_len for label, *_ in rows) + 2
     lines: list[Text] = []
     for label, *words in rows:
@@ -109,66 +134,6 @@ def _data(cells: Cells, index: CellIndex, whole: str = "") -> list[Text]:
     return [name, *([Text(slices, "bold")] if slices else []), *sizes]
 
 
-def _device(cells: Cells, position: int) -> list[Text]:
-    number = Text(str(cells.layout.mesh.device_id(position)), "bold")
-    return [Text("device", DIM), number, coordinates(cells.layout.mesh, position, cells.palette)]
-
-
-def _devices(cells: Cells, index: CellIndex) -> list[Text]:
-    """All devices of a block, and the mesh coordinates that they have: ``X0 Y0–3``."""
-    layout, copies = cells.layout, cells.copies
-    block = cells.block(index)
-    position = copies.position(block)
-    count = layout.replicas * copies.partials
-    if count == 1:
-        return _device(cells, position)
-    text = coordinates(layout.mesh, position, cells.palette, split=layout.spec.axes)
-    if copies.partials > 1:
-        return [Text("mesh", DIM), text]
-    held = copies.holders(block)
-    return [Text("devices", DIM), Text(_ids(held), "bold"), text, Text(plural(count, "copy", "copies"))]
-
-
-def _others(cells: Cells, index: CellIndex, position: int) -> list[list[Text]]:
-    layout = cells.layout
-    if layout.replicas == 1:
-        return [] if cells.copies.partials > 1 else [[Text("also on", DIM), Text("no other device")]]
-    held = cells.copies.holders(cells.block(index), layout.partial(position))
-    ids = _ids(held, without=layout.mesh.device_id(position))
-    return [[Text("also on", DIM), Text(ids), Text(plural(layout.replicas, "copy", "copies"))]]
-
-
-def _sum(cells: Cells, index: CellIndex, position: int | None, width: int) -> list[list[Text]]:
-    """The devices whose values are to be added up, and the part that a device has."""
-    layout, copies = cells.layout, cells.copies
-    over = sorted(layout.spec.unreduced, key=layout.mesh.stride, reverse=True)
-    axes = axes_text(over, layout.mesh, cells.palette)
-    labels = list(copies.labels(cells.block(index)))
-    members = next((label for label in labels if len(label) <= width * 2 // 3), labels[-1])
-    which = f"partial sum {layout.partial(position) + 1} of " if position is not None else ""
-    part = Text(f"{which}{copies.partials}" + " partial sums" * (not which) + " over ").append_text(axes)
-    return [[Text("holds", DIM), part], [Text("the sum", DIM), Text(members)]]
-
-
-def _places(placement: DevicePlacement, cells: Cells, positions: Sequence[int], count: int) -> list[Text]:
-    words = [placement.words(position, cells.layout.mesh.device_id(position)) for position in positions]
-    if count == 1 and placement.placement.unit == "slice":
-        words = [f"chip {words[0]}"]
-    more = ["…"] if count > len(words) else []
-    return [Text(placement.target, DIM), *map(Text, words), *map(Text, more)]
-
-
-def _positions(cells: Cells, index: CellIndex) -> Iterable[int]:
-    """Positions of the devices of a block, the copies of each partial sum one after another."""
-    copies = cells.copies
-    block = cells.block(index)
-    offsets = copies.offsets if cells.layout.replicas <= LISTED else copies.offsets[:-1]
-    for partial in range(copies.partials):
-        base = copies.position(block, partial)
-        for offset in offsets:
-            yield base + offset
-
-
 def _ids(held: Holders, without: int | None = None) -> str:
     """``0, 1, 2, 3``; of many the first ones and the last."""
     ids = [id_ for id_ in held.first if id_ != without]
@@ -178,34 +143,27 @@ def _ids(held: Holders, without: int | None = None) -> str:
     return ", ".join(map(str, ids[:6])) + ", …, " + ", ".join(map(str, last or ids[-1:]))
 
 
-LISTED_DEVICES = 64
-
-
 def layout_view(layout: Layout, width: int, palette: Palette, devices: bool = False) -> list[Text]:
-    """The picture first, words under it; `devices` adds the table of up to `LISTED_DEVICES` devices."""
+    """The picture first, words under it; `devices` adds the table of up to `LISTED` devices."""
+    mesh = layout.mesh
     lines = array_lines([[(layout, 0)]], width, palette)
     lines += [*repetition(math.prod(layout.parts), palette), Text()]
     lines += table([caption_cells(layout, palette)], width)
-    lines += table([[Text.assemble("mesh ", mesh_text(layout.mesh, palette))]], width)
+    lines += table([[Text.assemble("mesh ", mesh_text(mesh, palette))]], width)
     lines += sentences(notes(layout), width)
     if devices:
-        rows = [_cells(layout, device, palette) for device in islice(layout, LISTED_DEVICES)]
+        rows: list[list[Cell]] = []
+        for device in islice(layout, LISTED):
+            places = zip(mesh.axis_names, device.coords, strict=True)
+            axes = (Text(f"{name}={at}", palette.axis(mesh, name)) for name, at in places)
+            rows.append([str(device.id), Text(" ").join(axes), "", ("nothing", "dim")])
+            if layout.spec.only_device in (None, device.id):
+                held = ", ".join(f"{start}:{stop}" for start, stop in device.slices)
+                shard = (f" {glyph(device.shard)} ", palette.shard(device.shard))
+                rows[-1][2:] = shard, f"{layout.array.name}[{held}]"
         lines += [Text(), *table(rows, width, 0, {0}, ("device", "mesh", "shard", "holds"))]
-        if (more := len(layout) - LISTED_DEVICES) > 0:
+        if (more := len(layout) - LISTED) > 0:
             lines += sentence(f"and {plural(more, 'more device')}: --json lists all", width, style="dim")
     for line in lines:
         line.rstrip()
     return lines
-
-
-def _cells(layout: Layout, device: DeviceShard, palette: Palette) -> list[Cell]:
-    mesh = layout.mesh
-    text = Text(" ").join(
-        Text(f"{name}={coordinate}", palette.axis(mesh, name))
-        for name, coordinate in zip(mesh.axis_names, device.coords, strict=True)
-    )
-    if layout.spec.only_device not in (None, device.id):
-        return [str(device.id), text, "", ("nothing", "dim")]
-    held = ", ".join(f"{start}:{stop}" for start, stop in device.slices)
-    shard = (f" {glyph(device.shard)} ", palette.shard(device.shard))
-    return [str(device.id), text, shard, f"{layout.array.name}[{held}]"]

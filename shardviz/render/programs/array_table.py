@@ -1,4 +1,5 @@
-"""A program's arrays: a table for each kind, the largest first, then what of them is waste."""
+"""A program's arrays: a table for each kind, the largest first, then what of them is waste; and those of a
+failure for which a device had no memory."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from shardviz.errors import plural
 from shardviz.render.caption import split_text
 from shardviz.render.lines import Cell, as_text, columns, sentence, sentences, table
 from shardviz.render.palette import Palette
-from shardviz.reports.arrays import ArrayKind, Mark, ProgramArray, alike_arrays
-from shardviz.reports.entries import common_name
+from shardviz.reports.arrays import ArrayKind, ProgramArray, alike_arrays
+from shardviz.reports.entries import common_name, numberless
+from shardviz.reports.failures import LargeArray, OutOfMemory
 from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, times
 
@@ -30,15 +32,11 @@ TITLES: dict[ArrayKind, str] = {
 MOST = 6
 """Rows of a kind on a page that was not asked for more."""
 FEW = 8
-"""Wastes on such a page."""
+"""Wastes, and arrays of a failure, on such a page."""
 
 
 def array_lines(
-    arrays: Sequence[ProgramArray],
-    mesh: Mesh,
-    width: int,
-    palette: Palette,
-    verbose: bool = False,
+    arrays: Sequence[ProgramArray], mesh: Mesh, width: int, palette: Palette, verbose: bool = False
 ) -> list[Text]:
     """The tables and the wastes; alike arrays of several layers in one row."""
     lines: list[Text] = []
@@ -52,7 +50,17 @@ def array_lines(
         if rest := groups[len(shown) :]:
             left = sum(one.bytes for group in rest for one in group)
             lines.append(Text(f"  and {plural(len(rest), 'more row')}, {human_bytes(left)}", "dim"))
-    return lines + _waste_lines(arrays, width, verbose)
+    # A line for each mark, the most bytes first.
+    marked = [(mark, group) for group in alike_arrays(arrays) for mark in group[0].marks]
+    marked.sort(key=lambda pair: -pair[0].bytes * len(pair[1]))
+    lines += [Text(), Text("waste", "bold")] if marked else []
+    for mark, group in marked if verbose else marked[:FEW]:
+        wasted = f", {human_bytes(mark.bytes * len(group))} per device" if mark.bytes else ""
+        place = f" ({PurePath(group[0].source).name})" if group[0].source else ""
+        lines += sentence(f"{mark.words}{wasted}", width, 2, f"{mark.kind}: {_name(group)}{place}: ")
+    if (more := len(marked) - FEW) > 0 and not verbose:
+        lines.append(Text(f"  and {plural(more, 'more')}", "dim"))
+    return lines
 
 
 def array_rows(
@@ -67,7 +75,7 @@ def array_rows(
         name = name if name.cell_len <= width // 2 else Text("…").append_text(name[1 - width // 2 :])
         marks = ", ".join(mark.kind for mark in group[0].marks)
         rows.append([name, held, spec, copies, shape, group[0].kind, marks, host, line])
-    return columns(rows, ENDLESS, 0, {1, 3}) or []
+    return columns(rows, 10**6, 0, {1, 3}) or []
 
 
 def array_details(group: Sequence[ProgramArray], width: int) -> list[Text]:
@@ -82,8 +90,6 @@ def array_details(group: Sequence[ProgramArray], width: int) -> list[Text]:
     return lines + sentences((f"{mark.kind}: {mark.words}" for mark in one.marks), width)
 
 
-ENDLESS = 10**6
-"""Columns of a line that is cut off where it is shown."""
 HEADINGS = ("", "shape", "spec", "", "per device", "copies", "line")
 
 
@@ -111,18 +117,28 @@ def _name(group: Sequence[ProgramArray]) -> str:
     return f"{name} × {len(group):,}" if len(group) > 1 else name
 
 
-def _waste_lines(arrays: Sequence[ProgramArray], width: int, verbose: bool) -> list[Text]:
-    """A line for each mark, the most bytes first."""
-    marked: list[tuple[Mark, list[ProgramArray]]] = [
-        (mark, group) for group in alike_arrays(arrays) for mark in group[0].marks
-    ]
-    marked.sort(key=lambda pair: -pair[0].bytes * len(pair[1]))
-    shown = marked if verbose else marked[:FEW]
-    lines = [Text(), Text("waste", "bold")] if shown else []
-    for mark, group in shown:
-        wasted = f", {human_bytes(mark.bytes * len(group))} per device" if mark.bytes else ""
-        place = f" ({PurePath(group[0].source).name})" if group[0].source else ""
-        lines += sentence(f"{mark.words}{wasted}", width, 2, f"{mark.kind}: {_name(group)}{place}: ")
-    return lines + [Text(f"  and {plural(len(marked) - len(shown), 'more')}", "dim")] * (
-        len(marked) > len(shown)
-    )
+def out_of_memory_lines(failures: Sequence[OutOfMemory], width: int, verbose: bool = False) -> list[Text]:
+    """A sentence for each failure, and its arrays; alike ones of several layers in one row."""
+    lines: list[Text] = []
+    for failure in failures:
+        lines += sentence(failure.words, width, lead="✗ ")
+        groups: dict[object, list[LargeArray]] = {}
+        for one in failure.arrays:
+            key = numberless(one.name), one.shape, one.bytes, one.source
+            groups.setdefault(key, []).append(one)
+        ordered = sorted(groups.values(), key=lambda group: -sum(one.bytes for one in group))
+        rows = [
+            (
+                human_bytes(sum(one.bytes for one in group)),
+                human_bytes(padding) if (padding := sum(one.padding_bytes for one in group)) else "",
+                group[0].shape + f" × {len(group):,}" * (len(group) > 1),
+                common_name(one.name for one in group).rpartition("/")[2],
+                (PurePath(group[0].source).name, "dim"),
+            )
+            for group in (ordered if verbose else ordered[:FEW])
+        ]
+        head = ("bytes", "padding", "largest arrays", "", "line") if rows else ()
+        lines += table(rows, width, 2, {0, 1}, head, ((3,),), ("", " padding", "", "", ""))
+        if left := len(ordered) - len(rows):
+            lines.append(Text(f"  and {plural(left, 'more row')}", "dim"))
+    return lines

@@ -1,6 +1,5 @@
-"""Programs held to something: a report that was saved and the changes from one to another, a line for each
-collective with its figures and its place, the sums, the broken limits; and the failures of tests, what a
-program was expected to have beside what it has, with the lines to blame."""
+"""Programs held to something: a saved report, and the changes from one to another, a line for each collective
+with its figures and its place; and the failures of tests, what was expected beside what there is."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from typing import Any
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hlo import CollectiveMatmul, HloModule, ShardyModule
+from shardviz.hlo import HloModule, ShardyModule
 from shardviz.hlo.collective import Tally
 from shardviz.render.lines import Cell, fitting_columns, printable, records, sentence, sentences, table
 from shardviz.render.palette import PLAIN
@@ -29,7 +28,7 @@ from shardviz.reports.changes import (
     ReportSummary,
     SummaryLine,
 )
-from shardviz.reports.entries import BY_COST, AlikeEntries
+from shardviz.reports.entries import BY_COST
 from shardviz.reports.program_report import ProgramReport
 from shardviz.sharding import Mesh
 from shardviz.timeline.program_timeline import MemoryReport
@@ -39,7 +38,6 @@ from shardviz.units import seconds as human_seconds
 MARKS: dict[ChangeKind, str] = {"added": "+", "removed": "-", "less overlapped": "↑", "more overlapped": "↓"}
 """More to wait for than before, or less; of other changes their bytes tell."""
 FEW_CHANGES, MAX_CHANGES, MAX_LINES = 8, 40, 200
-UNKNOWN = "unknown"
 
 
 def short_path(path: Path) -> str:
@@ -81,7 +79,6 @@ def _name(line: SummaryLine) -> str:
 
 
 def _where(line: SummaryLine, width: int, source: str = "") -> list[Text]:
-    """The place of a collective, and its phase where that is not the forward pass."""
     phase = line.phase if line.phase not in (None, "forward") else ""
     return sentence(", ".join(filter(None, (line.place, phase, source))), width, 4, style="dim")
 
@@ -101,8 +98,8 @@ def _sent(line: SummaryLine) -> str:
     return f"{human_bytes(line.wire_bytes)} sent per run" if sent is None else f"{human_bytes(sent)} sent"
 
 
-def _more(count: int, name: str) -> list[Text]:
-    return [Text(f"… and {plural(count, name)}", "dim")] * (count > 0)
+def _more(count: int, name: str, indent: int = 0) -> list[Text]:
+    return [Text(f"{'':{indent}}… and {plural(count, name)}", "dim")] * (count > 0)
 
 
 def changes_view(
@@ -110,10 +107,35 @@ def changes_view(
 ) -> list[Text]:
     """Each broken limit with its figures, the figures before and after, and the collectives that change, the
     first few unless `verbose`."""
-    other, same_hardware = _hardware(changes)
+    other, same_hardware = [], []
+    for name, *hardware in (
+        ("mesh", _mesh(changes.before), _mesh(changes.after)),
+        ("machine", changes.before.machine or "none", changes.after.machine or "none"),
+    ):
+        if hardware[0] != hardware[1]:
+            other.append(f"another {name}: {' → '.join(hardware)}")
+        elif hardware[0] != "none":
+            same_hardware.append(f"{name} {hardware[0]}")
     lines = [*sentences((limit.message for limit in broken), width, lead="✗ "), *sentences(other, width)]
     lines += [Text()] * bool(lines)
-    lines += [*_figures(changes, width), Text()]
+    before, after = changes.before, changes.after
+    figures: tuple[tuple[str, float | None, float | None, Callable[[Any], str]], ...] = (
+        (_sent_by(before, after), before.wire_bytes, after.wire_bytes, human_bytes),
+        ("time", before.seconds, after.seconds, human_seconds),
+        ("peak memory", before.memory, after.memory, human_bytes),
+    )
+    rows = []
+    for name, was, now, written in figures:
+        share = ""
+        if was is not None and now is not None and was != now:
+            ratio = now / was if was else 0.0
+            share = f"×{ratio:,.3g}" if ratio > MOST_SHARE else f"{(ratio - 1) * 100:+.1f} %"
+            share = share if was else "new"
+        if was is not None or now is not None:
+            rows.append([name, *("unknown" if each is None else written(each) for each in (was, now)), share])
+    told = [[f"{name}:", f"{old} to {new}", share] for name, old, new, share in rows]
+    aligned = fitting_columns(rows, width, 0, {1, 2, 3}, ("", "before", "after", ""))
+    lines += [*(aligned or records(told, width)), Text()]
     shown = changes.changes[: MAX_CHANGES if verbose else FEW_CHANGES]
     if changes.changes:
         lines += [Text(plural(len(changes.changes), "change"), "bold"), Text()]
@@ -127,7 +149,13 @@ def changes_view(
     for change in shown:
         line = change.after or change.before
         assert line is not None
-        head = Text.assemble((_mark(change), "bold"), f" {change.kind}: ", (_name(line), "bold"))
+        mark, more = MARKS.get(change.kind), change.wire_bytes
+        both = (change.before, change.after)
+        if change.before is not None and change.after is not None and not _is_known(*both):
+            more = change.after.wire_bytes - change.before.wire_bytes
+            more = more if change.before.runs == change.after.runs else 0
+        mark = mark or ("↑" if more > 0 else "↓" if more < 0 else "≠")
+        head = Text.assemble((mark, "bold"), f" {change.kind}: ", (_name(line), "bold"))
         lines += records([[head, _figure(change)]], width)
         lines += _where(line, width, short_place(line.source))
     lines += _more(len(changes.changes) - len(shown), "more change")
@@ -139,39 +167,14 @@ def changes_view(
 
 
 def changes_text(changes: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> str:
-    """The page as plain text."""
     return "\n".join(line.plain.rstrip() for line in changes_view(changes, broken, width))
-
-
-def _hardware(changes: ReportChanges) -> tuple[list[str], list[str]]:
-    """The mesh and the machine: before and after where they differ, and those that are the same."""
-    other, same = [], []
-    for name, old, new in (
-        ("mesh", _mesh(changes.before), _mesh(changes.after)),
-        ("machine", changes.before.machine or "none", changes.after.machine or "none"),
-    ):
-        if old != new:
-            other.append(f"another {name}: {old} → {new}")
-        elif old != "none":
-            same.append(f"{name} {old}")
-    return other, same
 
 
 def _mesh(summary: ReportSummary) -> str:
     return ",".join(f"{axis}={size}" for axis, size in summary.mesh) or "none"
 
 
-def _mark(change: Change) -> str:
-    if mark := MARKS.get(change.kind):
-        return mark
-    before, after, more = change.before, change.after, change.wire_bytes
-    if before is not None and after is not None and not _is_known(before, after):
-        more = after.wire_bytes - before.wire_bytes if before.runs == after.runs else 0
-    return "↑" if more > 0 else "↓" if more < 0 else "≠"
-
-
 def _figure(change: Change) -> str:
-    """The figures that the change is about."""
     before, after = change.before, change.after
     if before is None or after is None:
         line = before or after
@@ -190,7 +193,6 @@ def _figure(change: Change) -> str:
 
 
 def _is_known(*lines: SummaryLine | None) -> bool:
-    """Return whether it is known how often all of them run."""
     return all(line is None or line.runs is not None for line in lines)
 
 
@@ -201,28 +203,6 @@ def _sent_by(*summaries: ReportSummary) -> str:
 
 def _from_to(before: str, after: str) -> str:
     return after if before == after else f"{before} to {after}"
-
-
-def _figures(changes: ReportChanges, width: int) -> list[Text]:
-    """A line for each quantity that one of the two has."""
-    before, after = changes.before, changes.after
-    rows = [_row(_sent_by(before, after), before.wire_bytes, after.wire_bytes, human_bytes)]
-    if before.seconds is not None or after.seconds is not None:
-        rows.append(_row("time", before.seconds, after.seconds, human_seconds))
-    if before.memory is not None or after.memory is not None:
-        rows.append(_row("peak memory", before.memory, after.memory, human_bytes))
-    found_lines = fitting_columns(rows, width, 0, {1, 2, 3}, ("", "before", "after", ""))
-    told = [[f"{name}:", f"{old} to {new}", share] for name, old, new, share in rows]
-    return found_lines or records(told, width)
-
-
-def _row(name: str, before: float | None, after: float | None, written: Callable[[Any], str]) -> list[str]:
-    share = ""
-    if before is not None and after is not None and before != after:
-        ratio = after / before if before else 0.0
-        change = f"×{ratio:,.3g}" if ratio > MOST_SHARE else f"{(ratio - 1) * 100:+.1f} %"
-        share = change if before else "new"
-    return [name, *(UNKNOWN if each is None else written(each) for each in (before, after)), share]
 
 
 WIDTH = 100
@@ -246,8 +226,21 @@ def expectation_text(
     lines += [Text(), *table(rows, width, 2, {2})]
     matmuls = module.collective_matmuls if isinstance(module, HloModule) else ()
     for tally in unmet:
-        lines += [Text(), *_collectives(tally, matmuls, mesh or NO_AXES, width)]
-    lines += _hint(unmet, tallies, width)
+        # Equal ones in a row share a line.
+        found: list[Sequence[Cell]] = [
+            (*row.cells, _place(source))
+            for source, those in groupby(tally.collectives, lambda collective: collective.source)
+            for row in rows_of([*those], mesh or NO_AXES, PLAIN, matmuls)
+        ]
+        lines += [Text(), Text(f"{tally.name}:" if found else f"no {tally.name}")]
+        lines += [*table(found[:MAX_ROWS], width, 2, RIGHT), *_more(len(found) - MAX_ROWS, "more line", 2)]
+    missing = any(
+        tally.op == "reduce-scatter" and (tally.expected or 0) > tally.found and not tally.uncounted
+        for tally in unmet
+    )
+    if missing and any(tally.op == "all-reduce" and tally.collectives for tally in tallies):
+        words = "CPU compilers may keep an all-reduce and a slice where GPU compilers use a reduce-scatter"
+        lines += [Text(), *sentence(words, width, lead="hint: ")]
     for complaint in module.unread:
         lines += [Text(), *sentence(complaint, width, lead="unread: ")]
     return _plain(lines)
@@ -265,16 +258,16 @@ def excess_text(
     if not report.entries:
         lines.append(Text("no collective"))
     groups = BY_COST.groups(report.entries)
-    rows: list[list[Cell]] = [
-        [*row.cells[:2], *_cost_cells(group), _place(one.source)]
-        for group in groups[:MAX_ROWS]
-        for one in (group.first.collective,)
-        for row in rows_of([one], mesh or NO_AXES, PLAIN)
-    ]
+    rows: list[list[Cell]] = []
+    for group in groups[:MAX_ROWS]:
+        runs = "in a loop" if group.runs is None else f"×{group.runs:,}"
+        sent = "" if group.wire_bytes is None else f"{group.wire_bytes:,} sent"
+        waits = "" if group.exposed is None else f"{human_seconds(group.exposed)} exposed"
+        one = group.first.collective
+        (row,) = rows_of([one], mesh or NO_AXES, PLAIN)
+        rows.append([*row.cells[:2], runs, sent, waits, _place(one.source)])
     lines += table(rows, WIDTH, 2, RIGHT)
-    more = len(groups) - MAX_ROWS
-    if more > 0:
-        lines.append(Text(f"  … and {plural(more, 'more line')}"))
+    lines += _more(len(groups) - MAX_ROWS, "more line", 2)
     if report.timeline is not None:
         lines += brief_view(report.timeline, WIDTH, PLAIN)
     return _plain(lines)
@@ -284,44 +277,11 @@ def _plain(lines: Sequence[Text]) -> str:
     return "\n".join(printable(line.plain).rstrip() for line in lines)
 
 
-def _cost_cells(group: AlikeEntries) -> list[str]:
-    """The runs of a group, the bytes that a device sends in them, and the seconds that it waits for them."""
-    runs = "in a loop" if group.runs is None else f"×{group.runs:,}"
-    sent = "" if group.wire_bytes is None else f"{group.wire_bytes:,} sent"
-    waits = "" if group.exposed is None else f"{human_seconds(group.exposed)} exposed"
-    return [runs, sent, waits]
-
-
 def _named(module: HloModule | ShardyModule, mesh: Mesh | None) -> str:
     return f"{module.name or 'the program'}{f', on the mesh {mesh},' if mesh else ''}"
-
-
-def _collectives(tally: Tally, matmuls: Sequence[CollectiveMatmul], mesh: Mesh, width: int) -> list[Text]:
-    """One line a collective, with its place in the source; equal ones in a row share one."""
-    if not tally.collectives:
-        return [Text(f"no {tally.name}")]
-    rows: list[Sequence[Cell]] = [
-        (*row.cells, _place(source))
-        for source, those in groupby(tally.collectives, lambda collective: collective.source)
-        for row in rows_of([*those], mesh, PLAIN, matmuls)
-    ]
-    lines = [Text(f"{tally.name}:"), *table(rows[:MAX_ROWS], width, 2, RIGHT)]
-    more = len(rows) - MAX_ROWS
-    return [*lines, Text(f"  … and {plural(more, 'more line')}")] if more > 0 else lines
 
 
 def _place(source: str) -> str:
     """``at layer.py:12``; an op name stays as it is."""
     place = short_place(source)
     return f"at {place}" if place.rpartition(":")[2].isdecimal() else place
-
-
-def _hint(unmet: Sequence[Tally], tallies: Sequence[Tally], width: int) -> list[Text]:
-    missing = any(
-        tally.op == "reduce-scatter" and (tally.expected or 0) > tally.found and not tally.uncounted
-        for tally in unmet
-    )
-    if not missing or not any(tally.op == "all-reduce" and tally.collectives for tally in tallies):
-        return []
-    words = "CPU compilers may keep an all-reduce and a slice where GPU compilers use a reduce-scatter"
-    return [Text(), *sentence(words, width, lead="hint: ")]

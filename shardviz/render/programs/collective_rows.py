@@ -13,7 +13,7 @@ from rich.text import Text
 from shardviz.compare.comparison import under_way
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul
-from shardviz.hlo.collective import MatmulOrder, Total, by_permute
+from shardviz.hlo.collective import Total, by_permute
 from shardviz.render.caption import axes_text, group_along, marked_group
 from shardviz.render.lines import columns, records, sentence
 from shardviz.render.palette import Palette
@@ -23,7 +23,6 @@ from shardviz.units import exact_bytes, human_bytes
 
 RIGHT = frozenset({2, 3})
 MAX_GROUPS = 2
-MAX_MEMBERS = 4
 
 
 @dataclass(frozen=True)
@@ -54,12 +53,10 @@ class CollectiveRow:
 
     @property
     def sent(self) -> str:
-        """The bytes that are sent, in three digits and a unit."""
         return "" if self.wire_bytes is None else human_bytes(self.wire_bytes)
 
     @property
     def how(self) -> str:
-        """When it runs and by which algorithm."""
         return "; ".join(words for words in (self.when, self.algorithm) if words)
 
 
@@ -74,9 +71,13 @@ def rows_of(
         one = same[0]
         matmul = parts.get(one.name)
         if matmul is None:
-            operation, runs = _op(one, mesh, palette), often(same)
-            sizes = one.bytes, one.wire_bytes
-            rows.append(CollectiveRow(operation, shapes(one), *sizes, runs, when(one), one.algorithm))
+            operation, sizes = Text.assemble((one.op, "bold")), (one.bytes, one.wire_bytes)
+            if one.axes:
+                operation.append(" over ").append_text(axes_text(one.axes, mesh, palette))
+            elif members := members_text(one, MAX_GROUPS):
+                operation.append(f" {members}")
+            operation.append(way_out(one))
+            rows.append(CollectiveRow(operation, shapes(one), *sizes, often(same), when(one), one.algorithm))
         elif matmul not in seen:
             seen.append(matmul)
             shared = sum(rings[name] > 1 for name in matmul.permutes)
@@ -97,16 +98,19 @@ def row_lines(rows: Sequence[CollectiveRow], width: int, tells_how: bool) -> lis
 def folded(collectives: Sequence[Collective], apart: Iterable[str] = ()) -> list[list[Collective]]:
     """Collectives that read alike, and come one after the other, together; those named in `apart` alone."""
     names = frozenset(apart)
-    runs = groupby(
-        collectives,
-        lambda collective: (collective.name if collective.name in names else "", reads_of(collective)),
-    )
-    return [[*run] for _, run in runs]
+
+    def read(one: Collective) -> tuple[object, ...]:
+        """All that a row says of a collective but how often it runs."""
+        name, sizes = one.name if one.name in names else "", (one.bytes, one.wire_bytes, one.arrays)
+        how = shapes(one), one.algorithm, way_out(one), when(one)
+        return name, one.op, one.axes, one.groups, sizes, how, one.count is None
+
+    return [[*run] for _, run in groupby(collectives, read)]
 
 
 def often(alike: Sequence[Collective]) -> str:
-    """The runs of collectives that read alike, in all: ``×4``; "" for once. The length of a loop may be
-    unknown, which is then so of all of them."""
+    """The runs of collectives that read alike, in all: ``×4``; "" for once. Where the length of a loop is
+    unknown, it is so of all of them."""
     counts = [collective.count for collective in alike if collective.count is not None]
     if len(counts) < len(alike):
         return "in a loop" if len(alike) == 1 else f"{len(alike):,} of these in loops"
@@ -119,8 +123,8 @@ def has_schedule(compiled: TargetResult) -> bool:
 
 
 def shapes(collective: Collective) -> str:
-    """``bf16[4,8192]``, or ``bf16[4,512]→[4,2048]`` where the shape changes; ``and 2 more arrays`` when
-    several are combined."""
+    """``bf16[4,8192]``, ``bf16[4,512]→[4,2048]`` where the shape changes; ``and 2 more arrays`` when several
+    are combined."""
     operand, result = (
         f"[{','.join(map(str, shape))}]" for shape in (collective.operand_shape, collective.result_shape)
     )
@@ -131,7 +135,13 @@ def shapes(collective: Collective) -> str:
 def when(collective: Collective) -> str:
     """``synchronous``, ``under 2 matmuls, ~52,626 cycles``, or that it is asynchronous for nothing; then
     where it stands among the matmuls."""
-    where = _where(collective.matmul_order)
+    where, order = "", collective.matmul_order
+    if order is not None and order.matmuls == 1:
+        where = f"{'after' if order.before else 'before'} the matmul"
+    elif order is not None and order.matmuls:
+        place = f"between matmuls {order.before:,} and {order.before + 1:,}"
+        ends = {0: "before matmul 1", order.matmuls: f"after matmul {order.before:,}"}
+        where = ends.get(order.before, place)
     if not collective.is_async:
         return f"synchronous, {where}" if where else "synchronous"
     busy = under_way(collective.overlapped)
@@ -139,25 +149,8 @@ def when(collective: Collective) -> str:
     return f"{words}, begun {where}" if where else words
 
 
-def _where(matmul_order: MatmulOrder | None) -> str:
-    if matmul_order is None or not matmul_order.matmuls:
-        return ""
-    before, matmuls = matmul_order.before, matmul_order.matmuls
-    if matmuls == 1:
-        return f"{'after' if before else 'before'} the matmul"
-    if not before:
-        return "before matmul 1"
-    if before == matmuls:
-        return f"after matmul {before:,}"
-    return f"between matmuls {before:,} and {before + 1:,}"
-
-
 def _taken_apart(
-    matmul: CollectiveMatmul,
-    shared: int,
-    collectives: Sequence[Collective],
-    mesh: Mesh,
-    palette: Palette,
+    matmul: CollectiveMatmul, shared: int, collectives: Sequence[Collective], mesh: Mesh, palette: Palette
 ) -> CollectiveRow:
     """The permutes of a collective matmul as one row; `shared` of them are others' as well."""
     permutes = [collective for collective in collectives if collective.name in matmul.permutes]
@@ -167,45 +160,13 @@ def _taken_apart(
     ways = "both ways" if matmul.directions == 2 else "one way"
     steps = f"{plural(len(matmul.permutes), 'permute')} {ways}" + f", {shared:,} shared" * (shared > 0)
     algorithms = dict.fromkeys(permute.algorithm for permute in permutes if permute.algorithm)
-    sizes = matmul.bytes, matmul.wire_bytes
-    return CollectiveRow(text, steps, *sizes, "", _while(matmul, permutes), "; ".join(algorithms))
-
-
-def _while(matmul: CollectiveMatmul, permutes: Sequence[Collective]) -> str:
-    """The partial matmuls that run while permutes are under way."""
     works = {work.name: work.cycles or 0 for permute in permutes for work in permute.overlapped}
     under = [name for name in matmul.matmuls if name in works]
-    count = plural(len(matmul.matmuls), "partial matmul")
-    if not under:
-        return f"between {count}"
+    count, cycles = plural(len(matmul.matmuls), "partial matmul"), sum(works[name] for name in under)
     some = f"{len(under):,} of " if len(under) < len(matmul.matmuls) else ""
-    cycles = sum(works[name] for name in under)
-    return f"under {some}{count}" + (f", ~{cycles:,} cycles" if cycles else "")
-
-
-def reads_of(collective: Collective) -> tuple[object, ...]:
-    """All that a row says of a collective but how often it runs: equal ones read alike."""
-    sizes = collective.bytes, collective.wire_bytes, collective.arrays
-    how = collective.algorithm, way_out(collective), when(collective)
-    return (
-        collective.op,
-        collective.axes,
-        collective.groups,
-        shapes(collective),
-        sizes,
-        how,
-        collective.count is None,
-    )
-
-
-def _op(collective: Collective, mesh: Mesh, palette: Palette) -> Text:
-    text = Text.assemble((collective.op, "bold"))
-    beyond = way_out(collective)
-    if collective.axes:
-        return text.append(" over ").append_text(axes_text(collective.axes, mesh, palette)).append(beyond)
-    if members := members_text(collective, MAX_GROUPS):
-        text.append(f" {members}")
-    return text.append(beyond)
+    runs = f"under {some}{count}" + f", ~{cycles:,} cycles" * bool(cycles) if under else f"between {count}"
+    sizes = matmul.bytes, matmul.wire_bytes
+    return CollectiveRow(text, steps, *sizes, "", runs, "; ".join(algorithms))
 
 
 def way_out(one: Collective | Total) -> str:
@@ -216,21 +177,23 @@ def way_out(one: Collective | Total) -> str:
 
 
 def members_text(collective: Collective, most: int) -> str:
-    """At most `most` of its groups: ``{0,1} {2,3} +6``, ``{0→1} {1→2} +6`` for a permute. Of groups that are
-    too many to list, ``in 65,536 groups of 16``."""
+    """At most `most` of its groups: ``{0,1} {2,3} +6``, ``{0→1} {1→2} +6`` for a permute, ``{0,4,…,60}``. Of
+    groups that are too many to list, ``in 65,536 groups of 16``."""
     pairs, groups = collective.op == "collective-permute", collective.groups
     if groups is None:
         count = plural(collective.group_count, "pair" if pairs else "group")
         size = "" if pairs else f" of {collective.group_size:,}"
         return f"in {count}{size}" if collective.group_count else ""
-    shown = [_group(group, "→" if pairs else ",") for group in groups[:most]]
-    more = len(groups) - len(shown)
-    return " ".join(shown) + (f" +{more:,}" if more else "")
+    shown, more = [], len(groups) - most
+    for group in groups[:most]:
+        ids = group if len(group) <= 4 else (*group[:2], "…", group[-1])
+        shown.append(f"{{{('→' if pairs else ',').join(map(str, ids))}}}")
+    return " ".join(shown) + f" +{more:,}" * (more > 0)
 
 
 def members_with(collective: Collective, mesh: Mesh, position: int, palette: Palette) -> Text:
-    """Its groups that have the device at a position of the mesh, which is marked: ``{1,▹5◃}``, of a permute
-    ``{1→▹5◃} {▹5◃→1}``. Empty where it takes no part, or nothing tells."""
+    """Its groups that have the device at a position of the mesh: ``{1,▹5◃}``, of a permute ``{1→▹5◃}
+    {▹5◃→1}``. Empty where it takes no part, or nothing tells."""
     device, groups = mesh.device_id(position), collective.groups
     if groups is None:
         return group_along(collective.axes, mesh, position, palette) if collective.axes else Text()
@@ -239,25 +202,15 @@ def members_with(collective: Collective, mesh: Mesh, position: int, palette: Pal
     return Text(" ").join(marked_group(group, device, palette, separator) for group in own)
 
 
-def _group(ids: tuple[int, ...], separator: str) -> str:
-    """``{0,1}``, ``{0→1}``, ``{0,4,…,60}``."""
-    shown = [*map(str, ids)] if len(ids) <= MAX_MEMBERS else [str(ids[0]), str(ids[1]), "…", str(ids[-1])]
-    return f"{{{separator.join(shown)}}}"
-
-
-_PART = re.compile(r"(.+):\((\d+)\)(\d+)")
-MAX_TOLD = 3
-
-
 def parts_of_axes(collectives: Iterable[Collective], mesh: Mesh | None) -> list[str]:
     """A sentence on each part of an axis that collectives run along, as far as they are few."""
     names = dict.fromkeys(axis for collective in collectives for axis in collective.axes)
-    return [words for name in names if mesh and (words := part_of_axis(name, mesh))][:MAX_TOLD]
+    return [words for name in names if mesh and (words := part_of_axis(name, mesh))][:3]
 
 
 def part_of_axis(axis: str, mesh: Mesh) -> str:
     """``X:(2)8 is a part of X: X=16 is 2×8, and 8 is its inner factor``; "" for a whole axis."""
-    part = _PART.fullmatch(axis)
+    part = re.fullmatch(r"(.+):\((\d+)\)(\d+)", axis)
     if part is None or part[1] not in mesh.axis_names:
         return ""
     name, above, size = part[1], int(part[2]), int(part[3])

@@ -1,6 +1,5 @@
-"""The collectives of a program by what they cost: a line for each, then their sums; why they are there,
-the two shardings that met, in axis names; and arrays that a compiler fully replicates in order to reshard
-them."""
+"""The collectives of a program by what they cost: a line for each, then their sums; why they are there; what
+of them is waste; and arrays that a compiler fully replicates in order to reshard them."""
 
 from __future__ import annotations
 
@@ -23,9 +22,9 @@ from shardviz.reports.entries import AlikeEntries, By, CollectiveEntry, CostSum,
 from shardviz.reports.program_report import ProgramReport
 from shardviz.reports.rematerialization import Rematerialization, route_code
 from shardviz.reports.verdicts import WasteVerdict
-from shardviz.reports.why import AlikeReasons, Reason, alike_reasons
+from shardviz.reports.why import Reason, alike_reasons
 from shardviz.reports.why import reasons as reasons_of
-from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding import Mesh
 from shardviz.units import human_bytes
 from shardviz.units import seconds as human_seconds
 
@@ -45,14 +44,8 @@ UNKNOWN: dict[By, str] = {
     "source": "source line unknown",
 }
 """The words for what is unknown."""
-WIDE = 100
-"""From this width on, a line has the shapes."""
 LEAST_PLACE = 12
 """Columns that the place of a collective may be cut to."""
-MOST_LOOPS = 4
-"""Loops that a note names."""
-MOST_SOURCES = 8
-"""Source lines in the sums, the most expensive."""
 
 
 def cost_lines(report: ProgramReport, selection: Selection, width: int, palette: Palette) -> list[Text]:
@@ -68,7 +61,10 @@ def rest_lines(report: ProgramReport, groups: Sequence[AlikeEntries], top: int |
     rest = groups[top:] if top is not None else ()
     lines = []
     if rest:
-        share = _share(rest, report)
+        exposed = [group.exposed for group in rest if group.exposed is not None]
+        sent = [group.wire_bytes for group in rest if group.wire_bytes is not None]
+        known = math.fsum(exposed) if len(exposed) == len(rest) else None
+        share = _share_of(known, sum(sent) if len(sent) == len(rest) else None, report)
         whole = "bytes" if report.timeline is None else "time"
         of_all = "" if share is None else f", {percent(share)} of the {whole}"
         lines.append(Text(f"and {plural(len(rest), 'more line')}{of_all}", "dim"))
@@ -87,9 +83,15 @@ def sum_lines(report: ProgramReport, selection: Selection, width: int, palette: 
         # One name says nothing that another table does not.
         if not found or (by in ("link", "phase") and len(found) < 2 and not (by == "link" and found[0].name)):
             continue
-        shown = found[:MOST_SOURCES] if by == "source" else found
+        shown = found[:8] if by == "source" else found
         whole = [cost_sum(entries)] if by == "op" and len(found) > 1 else []
-        names = [*(_sum_name(each, by, report, palette) for each in shown), *[Text("all")] * len(whole)]
+        names = []
+        for each in shown:
+            name = printable(each.name) or UNKNOWN.get(by, "")
+            names.append(Text(PurePath(name).name if by == "source" else name))
+            if by == "axes" and each.name:
+                names[-1] = axes_text(each.name.split(", "), report.module.mesh or NO_AXES, palette)
+        names += [Text("all")] * len(whole)
         rows = [_figures(each, report, "") for each in (*shown, *whole)]
         room = max(width - GAP - max(name.cell_len for name in (Text(title), *names)), 0)
         cells = zip((Text(title, "bold"), *names), _fitting(rows, room), strict=True)
@@ -117,18 +119,14 @@ def total_lines(report: ProgramReport, selection: Selection, width: int) -> list
 def unknown_lines(report: ProgramReport, entries: Sequence[CollectiveEntry], width: int) -> list[Text]:
     """The collectives that sums leave out, as nothing says how often they run."""
     unknown = sum(entry.runs is None for entry in entries)
-    return [Text(), *sentence(_unknown_words(unknown, report), width)] if unknown else []
-
-
-def _unknown_words(count: int, report: ProgramReport) -> str:
-    """The collectives that the sums leave out, and the option that sets their loops' trip counts."""
-    many = f"{count:,} collectives run an unknown number of times and are"
-    one = "1 collective runs an unknown number of times and is"
-    loops = report.module.unknown_loops if isinstance(report.module, HloModule) else ()
-    if not loops:
-        return f"{one if count == 1 else many} not in the sums"
-    counts = ",".join(f"{loop}=N" for loop in loops[:MOST_LOOPS])
-    return f"{one if count == 1 else many} not in the sums; hlo --trips {counts} sets the trip counts"
+    if not unknown:
+        return []
+    words = f"{unknown:,} collectives run an unknown number of times and are not in the sums"
+    if unknown == 1:
+        words = "1 collective runs an unknown number of times and is not in the sums"
+    if isinstance(report.module, HloModule) and (loops := report.module.unknown_loops):
+        words += f"; hlo --trips {','.join(f'{loop}=N' for loop in loops[:4])} sets the trip counts"
+    return [Text(), *sentence(words, width)]
 
 
 def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, palette: Palette) -> list[Text]:
@@ -140,8 +138,15 @@ def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, pa
     mesh = report.module.mesh or NO_AXES
     figures = [_figures(group, report, "×") for group in groups]
     least = [max(LEAST_PLACE, len(_phase(group) + _line(group))) for group in groups]
-    for with_shapes in (True, False) if width >= WIDE else (False,):
-        whats = [_what(group, mesh, palette, with_shapes) for group in groups]
+    for with_shapes in (True, False) if width >= 100 else (False,):
+        whats = []
+        for one in (group.first.collective for group in groups):  # ``all-gather data``
+            whats.append(Text(one.op, "bold"))
+            if one.axes:
+                whats[-1].append(" ").append_text(axes_text(one.axes, mesh, palette, ","))
+            elif members := members_text(one, 1):
+                whats[-1].append(f" {members}")
+            whats[-1].append(way_out(one)).append(f"  {shapes(one)}" * with_shapes, "dim")
         longest = max(what.cell_len for what in whats)
         rows = _fitting(figures, max(width - GAP - longest, 0))
         cells = [[*row, what] for row, what in zip(rows, (Text("collective", "bold"), *whats), strict=True)]
@@ -178,7 +183,14 @@ def _figures(cost: AlikeEntries | CostSum, report: ProgramReport, times: str) ->
     seconds = {} if report.timeline is None else {"exposed": cost.exposed, "time": cost.seconds}
     return {
         "share": Text("?" if share is None else percent(share)),
-        **{name: _seconds(each) for name, each in seconds.items()},
+        **{
+            name: Text("?", "bold")
+            if each is None
+            else Text(human_seconds(each))
+            if each
+            else Text("hidden", "dim")
+            for name, each in seconds.items()
+        },
         "runs": Text("?" if cost.runs is None else f"{times}{cost.runs:,}{more}"),
         "sent": Text("?" if cost.wire_bytes is None else human_bytes(cost.wire_bytes) + more),
     }
@@ -199,25 +211,12 @@ def _fitting(rows: Sequence[dict[str, Text]], room: int) -> list[list[Text]]:
     return [[Text(name, "bold") for name in kept], *([row[name] for name in kept] for row in rows)]
 
 
-def _what(group: AlikeEntries, mesh: Mesh, palette: Palette, with_shapes: bool) -> Text:
-    """``all-gather data``."""
-    one = group.first.collective
-    text = Text(one.op, "bold")
-    if one.axes:
-        text.append(" ").append_text(axes_text(one.axes, mesh, palette, ","))
-    elif members := members_text(one, 1):
-        text.append(f" {members}")
-    text.append(way_out(one))
-    return text.append(f"  {shapes(one)}", "dim") if with_shapes else text
-
-
 def _phase(group: AlikeEntries) -> str:
     # That a gradient is of the backward pass needs no word.
     return "grad " if group.first.gradient_of else SHORT_PHASES[group.first.phase]
 
 
 def _line(group: AlikeEntries) -> str:
-    """``model.py:15``, if it is known."""
     name = PurePath(group.first.collective.source).name
     return name if ":" in name else ""
 
@@ -228,39 +227,15 @@ def _place(group: AlikeEntries, room: int) -> Text:
     phase, line = _phase(group), _line(group)
     name = printable(group.name)
     rest = room - len(phase) - (len(line) + GAP if line else 0)
-    name = _end(name, rest)
+    if len(name) > rest:
+        # Without its first pieces, as the last ones tell most.
+        end = name[len(name) - rest + 1 :]
+        piece = re.search(r"[/\[]", end[: len(end) // 2])
+        name = "…" + end[piece.start() if piece else 0 :] if rest >= 3 else ""
     text = Text(phase, "italic").append(name)
     if line and name:
         text.append("  ")
     return text.append(printable(line), "dim") if text.cell_len + len(line) <= room else text
-
-
-def _end(path: str, room: int) -> str:
-    """A path in `room` columns: without its first pieces if need be, as the last ones tell most."""
-    if len(path) <= room:
-        return path
-    if room < 3:
-        return ""
-    rest = path[len(path) - room + 1 :]
-    piece = re.search(r"[/\[]", rest[: len(rest) // 2])
-    return "…" + rest[piece.start() if piece else 0 :]
-
-
-def _sum_name(total: CostSum, by: By, report: ProgramReport, palette: Palette) -> Text:
-    name = printable(total.name) or UNKNOWN.get(by, "")
-    if by == "axes" and total.name:
-        return axes_text(total.name.split(", "), report.module.mesh or NO_AXES, palette)
-    return Text(PurePath(name).name if by == "source" else name)
-
-
-def _share(groups: Sequence[AlikeEntries], report: ProgramReport) -> float | None:
-    exposed = [group.exposed for group in groups if group.exposed is not None]
-    sent = [group.wire_bytes for group in groups if group.wire_bytes is not None]
-    return _share_of(
-        math.fsum(exposed) if len(exposed) == len(groups) else None,
-        sum(sent) if len(sent) == len(groups) else None,
-        report,
-    )
 
 
 def _share_of(exposed: float | None, sent: int | None, report: ProgramReport) -> float | None:
@@ -272,13 +247,6 @@ def _share_of(exposed: float | None, sent: int | None, report: ProgramReport) ->
     return None if sent is None or not every else sent / every
 
 
-def _seconds(seconds: float | None) -> Text:
-    if seconds is None:
-        return Text("?", "bold")
-    return Text(human_seconds(seconds)) if seconds else Text("hidden", "dim")
-
-
-FROM_SHAPES = "the two shardings that met: shardviz program FILE.py:FUNCTION … --why, or shardviz.inspect"
 FEW = 5
 """Reasons on a page that was not asked for them."""
 
@@ -300,36 +268,33 @@ def why_lines(
         return []
     lines = [Text(), Text("why", "bold")]
     for group in groups[: selection.top]:
-        lines += [_head(group, report, width, palette)]
+        # ``bwd all-reduce data  12 MiB in 4 collectives, step.py:9``: what all of a reason send in all runs,
+        # how many they are, and the first line that they come from.
+        one, many = group.first.collective, len(group.entries)
+        head = Text(SHORT_PHASES[group.first.phase], "italic").append(one.op, "bold")
+        if one.axes:
+            head.append(" ").append_text(axes_text(one.axes, report.module.mesh or NO_AXES, palette, ","))
+        size = "? bytes" if group.wire_bytes is None else human_bytes(group.wire_bytes)
+        words = [f"  {size}", f" in {many:,} collectives" * (many > 1)]
+        words += [f", {PurePath(source).name}" for source in group.sources[:1]]
+        words += [f" and {plural(len(group.sources) - 1, 'more line')}"] * (len(group.sources) > 1)
+        for word in words:
+            if head.cell_len + len(word) > width:
+                break
+            head.append(word, "dim")
+        lines.append(printable_line(head))
         expected = " (expected)" if all(reason.is_expected for reason in group.reasons) else ""
         lines += sentence(f"{group.name}{expected}", width, 2)
     more = len(groups[selection.top :]) if selection.top is not None else 0
     return [*lines, Text(f"and {plural(more, 'more reason')}{hint}", "dim")] if more else lines
 
 
-def _head(group: AlikeReasons, report: ProgramReport, width: int, palette: Palette) -> Text:
-    """``bwd all-reduce data  12 MiB in 4 collectives, step.py:9``: what all of a reason send in all runs, how
-    many they are, and the first line that they come from."""
-    one, many = group.first.collective, len(group.entries)
-    head = Text(SHORT_PHASES[group.first.phase], "italic").append(one.op, "bold")
-    if one.axes:
-        head.append(" ").append_text(axes_text(one.axes, report.module.mesh or NO_AXES, palette, ","))
-    size = "? bytes" if group.wire_bytes is None else human_bytes(group.wire_bytes)
-    words = [f"  {size}", f" in {many:,} collectives" * (many > 1)]
-    words += [f", {PurePath(source).name}" for source in group.sources[:1]]
-    words += [f" and {plural(len(group.sources) - 1, 'more line')}"] * (len(group.sources) > 1)
-    for word in words:
-        if head.cell_len + len(word) > width:
-            break
-        head.append(word, "dim")
-    return printable_line(head)
-
-
 def shape_lines(report: ProgramReport, selection: Selection, width: int, palette: Palette) -> list[Text]:
     """Reasons by a compiled program's shapes and groups, without the program that it was made of."""
     told = reasons_of(report.entries, report.module.mesh)
     lines = why_lines(report, told, selection, width, palette)
-    return [*lines, *sentence(FROM_SHAPES, width, style="dim")] if lines else []
+    words = "the two shardings that met: shardviz program FILE.py:FUNCTION … --why, or shardviz.inspect"
+    return [*lines, *sentence(words, width, style="dim")] if lines else []
 
 
 def verdict_lines(verdicts: Sequence[WasteVerdict], width: int) -> list[Text]:
@@ -343,24 +308,16 @@ def verdict_lines(verdicts: Sequence[WasteVerdict], width: int) -> list[Text]:
         if change is not None and change.made_by:
             lines += sentence(f"x is the result of {change.made_by}", width, 6, style="dim")
         saved = saving.sent_bytes, -saving.memory_bytes
-        sent, memory = (f"{human_bytes(abs(each))} {_less(each)}" for each in saved)
+        less = ["less" if each >= 0 else "more" for each in (*saved, saving.seconds or 0.0)]
+        sent, memory = (f"{human_bytes(abs(each))} {word}" for each, word in zip(saved, less, strict=False))
         parts = [f"sends {sent}"] * bool(saving.sent_bytes)
         parts += [f"needs {memory} memory"] * bool(saving.memory_bytes)
         words = [f"each device {' and '.join(parts)}"] * bool(parts)
         if saving.seconds:
-            words.insert(0, f"a run takes {human_seconds(abs(saving.seconds))} {_less(saving.seconds)}")
+            words.insert(0, f"a run takes {human_seconds(abs(saving.seconds))} {less[2]}")
         how = f"compiled for {one.target}" if one.target else "priced, not compiled"
         lines += sentence(f"{'; '.join(words)} ({how})", width, 4)
     return lines
-
-
-def _less(saved: float) -> str:
-    return "less" if saved >= 0 else "more"
-
-
-UNNAMED = "axes are from the log's shardings: --mesh NAME=SIZE,… names yours"
-MOST_ARRAYS = 8
-"""Arrays that a page tells of; JSON has all."""
 
 
 def rematerialization_lines(rematerializations: Sequence[Rematerialization], width: int) -> list[Text]:
@@ -370,10 +327,10 @@ def rematerialization_lines(rematerializations: Sequence[Rematerialization], wid
     arrays = plural(len(rematerializations), "array is", "arrays are")
     them = "it" if len(rematerializations) == 1 else "them"
     lines = [Text(), *sentence(f"{arrays} fully replicated in order to reshard {them}", width, style="bold")]
-    for rematerialization in rematerializations[:MOST_ARRAYS]:
+    for rematerialization in rematerializations[:8]:
         lines += _array_lines(rematerialization, width)
-    if len(rematerializations) > MOST_ARRAYS:
-        lines.append(Text(f"and {plural(len(rematerializations) - MOST_ARRAYS, 'more array')}", "dim"))
+    if (more := len(rematerializations) - 8) > 0:
+        lines.append(Text(f"and {plural(more, 'more array')}", "dim"))
     return lines
 
 
@@ -385,13 +342,18 @@ def log_lines(
         return sentence("the log has a warning that cannot be read", width)
     lines = [] if mesh is None else sentence(str(mesh), width, lead="mesh ")
     if not is_given:
-        lines += sentence(UNNAMED, width, style="dim")
+        lines += sentence(
+            "axes are from the log's shardings: --mesh NAME=SIZE,… names yours", width, style="dim"
+        )
     return [*lines, *rematerialization_lines(rematerializations, width)]
 
 
 def _array_lines(one: Rematerialization, width: int) -> list[Text]:
     array = "" if one.shape is None else f"{one.dtype}[{','.join(map(str, one.shape))}] "
-    before, after = (_split(spec, number, one) for number, spec in enumerate((one.before, one.after)))
+    part = f"{one.dtype}[{','.join(map(str, one.kept))}]"
+    splits = one.written or ("a sharding over all devices", f"a shard {part} on each device")
+    specs = zip((one.before, one.after), splits, strict=True)
+    before, after = (split if spec is None else str(spec) for spec, split in specs)
     times = f", {one.times} times" if one.times > 1 else ""
     lines = sentence(f"{array}from {before} to {after}{times}", width)
     place = one.source if one.op_name in ("", one.source) else f"{one.op_name}  {one.source}"
@@ -407,12 +369,3 @@ def _array_lines(one: Rematerialization, width: int) -> list[Text]:
     if len(one.route) > 1:
         lines += [Text(f"  {route_code(step)}") for step in one.route]
     return lines
-
-
-def _split(spec: PartitionSpec | None, number: int, one: Rematerialization) -> str:
-    if spec is not None:
-        return str(spec)
-    if one.written is not None:
-        return one.written[number]
-    part = f"{one.dtype}[{','.join(map(str, one.kept))}]"
-    return f"a shard {part} on each device" if number else "a sharding over all devices"

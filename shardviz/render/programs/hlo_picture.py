@@ -15,7 +15,7 @@ from rich.text import Text
 from shardviz.hlo import Collective
 from shardviz.hlo.listing import ListedLine, Listing, Span, list_hlo
 from shardviz.render.caption import axes_text
-from shardviz.render.lines import printable, printable_line
+from shardviz.render.lines import cut, printable, printable_line
 from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import way_out
 from shardviz.reports.target_result import TargetResult
@@ -24,14 +24,7 @@ from shardviz.units import human_bytes, shaped
 
 MARK = "▸"
 """Stands before a line that is a collective, or begins one."""
-MAX_COLUMNS = 4
-"""Collectives under way at once that get a line at the left."""
-MAX_INDENT = 8
-"""Levels of loops and calls that are indented."""
 ARRAY = re.compile(r"[a-z][a-z0-9]*+\[[^\]]*+\]")
-GROUPS = ("replica_groups=", "source_target_pairs=")
-LEFT_OUT = ("kind=", "condition=", "body=")
-"""Attributes that the lines themselves show."""
 TELLING = frozenset(("convolution", "dot", "while", "conditional", "call"))
 """Opcodes in bold: matrices are multiplied, or other lines run."""
 SILENT = frozenset(("parameter", "constant", "get-tuple-element", "tuple", "bitcast"))
@@ -65,14 +58,22 @@ class HloPicture:
             text.append(MARK, collective_style(line.collective, self._mesh, self._palette))
         else:
             text.append(" ")
-        text.append(" " * (1 + 2 * min(line.depth // 2, MAX_INDENT)))
-        if line.is_head:
-            return _fitting(text.append_text(printable_line(_head(line))), self._width)
+        text.append(" " * (1 + 2 * min(line.depth // 2, 8)))
+        if line.is_head:  # ``ENTRY main``, ``body of while.12: region_0``
+            head = Text.assemble((f"{line.opcode} ", "dim"), (line.name, "bold"))
+            if line.operands:
+                head = Text.assemble((f"{line.opcode} of {line.operands}", "bold"), (f": {line.name}", "dim"))
+            return cut(text.append_text(printable_line(head)), self._width)
         text.append_text(printable_line(_instruction(line)))
-        collective = line.collective
-        tail = self._end(line) if collective is None else facts(collective, self._mesh, self._palette)
+        tail = Text()
+        begun = None if line.ends is None else self.listing.lines[line.ends]
+        if line.collective is not None:
+            tail = facts(line.collective, self._mesh, self._palette)
+        elif begun is not None and begun.collective is not None and begun.name not in line.operand_names:
+            style = collective_style(begun.collective, self._mesh, self._palette)
+            tail = Text.assemble("  ends ", (printable(begun.name), style))
         room = max(self._width - tail.cell_len, self._width // 2)
-        return _fitting(_fitting(text, room).append_text(tail), self._width)
+        return cut(cut(text, room).append_text(tail), self._width)
 
     def _under_way(self, number: int) -> Text:
         """The lines at the left: where collectives begin, go on and end."""
@@ -86,14 +87,6 @@ class HloPicture:
                 glyph = "┌" if number == span.start else "└" if number == span.stop else "│"
                 text.append(glyph, collective_style(span.collective, self._mesh, self._palette))
         return text
-
-    def _end(self, line: ListedLine) -> Text:
-        """The collective that a line ends, where its operands do not say so."""
-        begun = None if line.ends is None else self.listing.lines[line.ends]
-        if begun is None or begun.collective is None or begun.name in line.operand_names:
-            return Text()
-        style = collective_style(begun.collective, self._mesh, self._palette)
-        return Text.assemble("  ends ", (printable(begun.name), style))
 
 
 def facts(collective: Collective, mesh: Mesh, palette: Palette) -> Text:
@@ -114,14 +107,6 @@ def collective_style(collective: Collective, mesh: Mesh, palette: Palette) -> St
     return palette.axis(mesh, collective.axes[0]) if collective.axes else Style(bold=True)
 
 
-def _head(line: ListedLine) -> Text:
-    """``ENTRY main``, ``body of while.12: region_0``."""
-    name = line.name
-    if line.operands:
-        return Text.assemble((f"{line.opcode} of {line.operands}", "bold"), (f": {name}", "dim"))
-    return Text.assemble((f"{line.opcode} ", "dim"), (name, "bold"))
-
-
 def _instruction(line: ListedLine) -> Text:
     """``name = shape opcode(operands) attributes``; of a fusion what it does: ``fusion: convolution(…)``."""
     if line.repeats > 1:
@@ -129,11 +114,14 @@ def _instruction(line: ListedLine) -> Text:
         return Text(elements, "dim")
     collective = line.collective
     holds = line.holds if line.ends is None else ()
-    left_out = LEFT_OUT
-    shape = _shape(line.shape)
+    # What the lines themselves show.
+    left_out: tuple[str, ...] = ("kind=", "condition=", "body=")
+    shape, arrays = line.shape, ARRAY.findall(line.shape)
+    if shape.startswith("(") and len(arrays) > 1:
+        shape = f"({arrays[0]}, +{len(arrays) - 1})"
     if collective is not None:
         holds = () if collective.op in line.opcode else (collective.op,)
-        left_out = (*LEFT_OUT, "to_apply=", *(GROUPS if collective.axes else ()))
+        left_out += ("to_apply=", *(("replica_groups=", "source_target_pairs=") if collective.axes else ()))
         if collective.arrays == 1:
             shape = shaped(collective.dtype, collective.result_shape)
     opcode = f"{line.opcode}: {', '.join(holds)}" if holds else line.opcode
@@ -150,17 +138,6 @@ def _instruction(line: ListedLine) -> Text:
     return text
 
 
-def _shape(shape: str) -> str:
-    """A shape; of a tuple its first array and how many more there are."""
-    found = ARRAY.findall(shape)
-    return f"({found[0]}, +{len(found) - 1})" if shape.startswith("(") and len(found) > 1 else shape
-
-
-def _fitting(text: Text, width: int) -> Text:
-    text.truncate(max(1, width), overflow="ellipsis")
-    return text
-
-
 def _columns(spans: Iterable[Span]) -> list[list[Span]]:
     """The spans of each column, none overlapping another; those for which no column is left have none."""
     columns: list[list[Span]] = []
@@ -168,7 +145,7 @@ def _columns(spans: Iterable[Span]) -> list[list[Span]]:
         free = next((column for column in columns if column[-1].stop < span.start), None)
         if free is not None:
             free.append(span)
-        elif len(columns) < MAX_COLUMNS:
+        elif len(columns) < 4:
             columns.append([span])
     return columns
 
@@ -178,10 +155,10 @@ def program_view(compiled: TargetResult, mesh: Mesh, width: int, palette: Palett
     if compiled.target == "shardy":
         heading = "Shardy's program, all devices at once: MLIR, not HLO"
         lines = (line.rstrip().expandtabs(2) for line in compiled.text.splitlines() if line.strip())
-        program = [_fitting(Text(line), width) for line in lines]
+        program = [cut(Text(line), width) for line in lines]
     else:
         heading = f"{compiled.target}'s program on each device"
         if compiled.placement is not None:
             mesh = replace(mesh, device_order=compiled.placement.ids)
         program = hlo_picture(list_hlo(compiled.text, mesh), width, palette)
-    return [Text(), _fitting(Text(heading, "bold"), width), *program]
+    return [Text(), cut(Text(heading, "bold"), width), *program]

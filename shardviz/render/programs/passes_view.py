@@ -10,11 +10,11 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.hlo.collective_changes import lacking
 from shardviz.hlo.dumps import PassStage
-from shardviz.hlo.mlir.shardings import ARGUMENT, RESULT, Axes, ShardedTensor
+from shardviz.hlo.mlir.shardings import ARGUMENT, RESULT, Axes
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import colour_axes
-from shardviz.render.lines import Cell, printable_line, sentence, table
+from shardviz.render.lines import Cell, cut, printable_line, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import headline
 from shardviz.render.programs.collective_rows import RIGHT, rows_of
@@ -80,25 +80,23 @@ def stage_view(stage: PassStage, number: int, problem: Problem, width: int, pale
 def _splits_lines(
     stage: PassStage, problem: Problem, width: int, palette: Palette, most: int = MAX_SPLITS
 ) -> list[Text]:
+    """``A  argument  bf16[8,2048]  XY`` as given, ``%0  dot  bf16[8,8192]  ? → X_`` as the stage decided."""
     shown = stage.splits[:most]
-    rows = [_split_cells(split, problem, palette, stage.kind == "input") for split in shown]
+    rows: list[list[Cell]] = []
+    for split in shown:
+        name = split.name
+        if split.op == ARGUMENT and int(name) < len(problem.arguments):
+            name = problem.arguments[int(name)].name
+        elif split.op == RESULT:
+            name = problem.result.name
+        spec = _spec_text(split.dims, split.unreduced, problem.mesh, palette)
+        if stage.kind != "input":
+            spec = _spec_text(split.before, (), problem.mesh, palette).append(" → ").append_text(spec)
+        rows.append([(name, "bold"), (split.op, "dim"), shaped(split.dtype, split.shape), spec])
     lines = table(rows, width, INDENT)
     if more := len(stage.splits) - len(shown):
         lines.append(Text(f"{'':{INDENT}}and {plural(more, 'tensor')} more: --json lists all", "dim"))
     return lines
-
-
-def _split_cells(split: ShardedTensor, problem: Problem, palette: Palette, given: bool) -> list[Cell]:
-    """``A  argument  bf16[8,2048]  XY`` as given, ``%0  dot  bf16[8,8192]  ? → X_`` as the stage decided."""
-    name = split.name
-    if split.op == ARGUMENT and int(name) < len(problem.arguments):
-        name = problem.arguments[int(name)].name
-    elif split.op == RESULT:
-        name = problem.result.name
-    spec = _spec_text(split.dims, split.unreduced, problem.mesh, palette)
-    if not given:
-        spec = _spec_text(split.before, (), problem.mesh, palette).append(" → ").append_text(spec)
-    return [(name, "bold"), (split.op, "dim"), shaped(split.dtype, split.shape), spec]
 
 
 def _spec_text(dims: Axes | None, unreduced: tuple[str, ...], mesh: Mesh, palette: Palette) -> Text:
@@ -164,20 +162,17 @@ def stage_list(
             shown = range(start, len(lines))
             continue
         line = Text(f"{index + 1:>2}  {stage.title}", "dim")
-        line.truncate(width, overflow="ellipsis")
-        lines.append(printable_line(line))
+        lines.append(printable_line(cut(line, width)))
     return lines, shown
 
 
 PAST, NOW, AHEAD = "●", "◉", "○"
-PROGRAM = "program"
-REWRITE, SEVERAL = "rewrite", "rewrites"
 
 
 def pass_slider(kinds: Sequence[str], position: int, width: int) -> Text:
     """The stages' kinds, stages of one kind together; `position` is that of a stage, or that of the program.
     Where the words do not fit, the position as a number."""
-    ways = [*kinds, PROGRAM]
+    ways = [*kinds, "program"]
     text = Text()
     start = 0
     for kind, run in groupby(ways):
@@ -187,7 +182,7 @@ def pass_slider(kinds: Sequence[str], position: int, width: int) -> Text:
         for number in range(start, start + count):
             is_past = number < position
             text.append(*((NOW, "bold") if number == position else (PAST, "") if is_past else (AHEAD, "dim")))
-        text.append(f" {SEVERAL if count > 1 and kind == REWRITE else kind}", "bold" if here else "dim")
+        text.append(f" {kind}{'s' * (count > 1 and kind == 'rewrite')}", "bold" if here else "dim")
         start += count
     if text.cell_len <= width:
         return text

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from shardviz.hlo import Collective
-from shardviz.hlo.listing import ListedLine, Listing, list_hlo, strip_metadata
+from shardviz.hlo.listing import Listing, list_hlo, strip_metadata
 from shardviz.hlo.module import is_hlo
 from shardviz.render.lines import printable, printable_line, records, rule, sentence
 from shardviz.render.palette import Palette
@@ -28,19 +28,13 @@ LINES_AT_ONCE = 4096
 """Lines that are searched before the searcher may be stopped."""
 MAX_NAME = 400
 """Characters at a line's beginning among which the name of what it makes is looked for."""
-BEFORE_NAME = (" ", "%", "\n", "")
-AFTER_NAME = (" = ", " (", " {")
-QUOTED = re.compile(r'"([^"]*)"')
-MAX_GROUPS = 8
-MAX_WORKS = 6
 NARROW = 60
 """On fewer columns all numbers and words follow one another, so that they take fewer lines."""
 
 
 class ProgramPage:
-    """The text of a program, without control characters: `width` columns, `height` lines, each drawn at
-    constant cost. `collectives` are the numbers of the lines that are a collective, or begin one, in order.
-    """
+    """The text of a program, without control characters: `width` columns, `height` lines. `collectives` are
+    the numbers of the lines that are a collective, or begin one, in order."""
 
     def __init__(
         self,
@@ -52,29 +46,25 @@ class ProgramPage:
     ) -> None:
         self.width, self.height = width, height
         self.collectives: Sequence[int] = (*collectives,)
-        self._collectives, self._raw = collectives, program.raw
+        self.collective = collectives.get
+        """The collective that a line is, or begins, by its number; else None."""
+        self._raw = program.raw
         self._mesh, self._palette = program.mesh, palette
 
-    def collective(self, number: int) -> Collective | None:
-        """The collective that a line is, or begins."""
-        return self._collectives.get(number)
-
     def words(self, number: int) -> str:
-        """The whole of a line."""
         return printable(self.written(number).strip())
 
     @property
     def searchable(self) -> LineIndex:
         """The lines as a search sees them."""
-        return self._raw.index
+        return self._raw
 
     def written(self, number: int) -> str:
-        """A line as it is written."""
-        return self._raw.index.line(number, 0, MAX_NAME)
+        return self._raw.line(number, 0, MAX_NAME)
 
     def line(self, number: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line as it is drawn."""
-        text = Text(printable(self._raw.index.line(number, left, right)))
+        text = Text(printable(self._raw.line(number, left, right)))
         collective = self.collective(number)
         if collective is not None:
             text.stylize(collective_style(collective, self._mesh, self._palette))
@@ -86,11 +76,11 @@ class ProgramPage:
 
     def place(self, number: int) -> int:
         """The place in the program's text at which a line begins."""
-        return self._raw.index.start(number)
+        return self._raw.start(number)
 
     def number_at(self, index: int) -> int:
         """The line that has this place of the program's text, or the next one that is shown."""
-        return max(0, min(self._raw.index.line_at(index), self.height - 1))
+        return max(0, min(self._raw.line_at(index), self.height - 1))
 
 
 class FoldedPage(ProgramPage):
@@ -115,8 +105,8 @@ def next_of(numbers: Sequence[int], number: int, step: int) -> int | None:
 
 class ListedProgram(NamedTuple):
     """An answer's program on a mesh, whose devices are in the order in which the target has them. `lines` are
-    what a person reads of it: a listing of HLO, or the lines of Shardy's MLIR; `collectives` are those that a
-    line has, by its number."""
+    what a person reads of it: a listing of HLO, or the lines of Shardy's MLIR; `collectives` are those of a
+    line, by its number."""
 
     compiled: TargetResult
     mesh: Mesh
@@ -127,8 +117,7 @@ class ListedProgram(NamedTuple):
     def page(self, folded: bool, width: int, palette: Palette) -> ProgramPage:
         """The program on a page of that width; not `folded`, all of its text, however wide."""
         if not folded:
-            index = self.raw.index
-            return ProgramPage(self, index.width, index.count, self.raw.collectives, palette)
+            return ProgramPage(self, self.raw.width, self.raw.count, self.raw.collectives, palette)
         if isinstance(self.lines, Listing):
             return HloPage(self, self.lines, width, palette)
         return MlirPage(self, self.lines, width, palette)
@@ -141,15 +130,17 @@ class ListedProgram(NamedTuple):
 
 def read_program(compiled: TargetResult, mesh: Mesh) -> ListedProgram:
     """The program of an answer that has one; takes a while for a long one. Raises what `list_hlo` raises."""
-    index = LineIndex(compiled.text)
     placement = compiled.placement
     placed = mesh if placement is None else placement.on(mesh)
     if is_hlo(compiled.text):
         lines = list_hlo(compiled.text, placed, slices=None if placement is None else placement.slices)
         marked = {i: line.collective for i, line in enumerate(lines.lines) if line.collective is not None}
-        return ListedProgram(compiled, placed, lines, marked, RawLines(index, lines.module.collectives))
-    mlir = MlirLines(index, compiled.collectives)
-    return ListedProgram(compiled, placed, mlir, mlir.collectives, RawLines(index, compiled.collectives))
+        return ListedProgram(
+            compiled, placed, lines, marked, RawLines(compiled.text, lines.module.collectives)
+        )
+    raw = RawLines(compiled.text, compiled.collectives)
+    mlir = MlirLines(raw)
+    return ListedProgram(compiled, placed, mlir, mlir.collectives, raw)
 
 
 def line_details(
@@ -180,12 +171,12 @@ def collective_details(
         lines = records([[op, *sizes, Text("; ".join(said)), shapes]], width)
     else:
         lines = [*records([[op, *sizes, shapes]], width), *sentence("; ".join(said), width)]
-    if collective.axes and (members := members_text(collective, MAX_GROUPS if width > 60 else 2)):
+    if collective.axes and (members := members_text(collective, 8 if width > 60 else 2)):
         lines += sentence(members, width, lead="devices " if collective.groups else "")
     if lens is not None and (marked := members_with(collective, program.mesh, lens, palette)):
         lines += records([[Text.assemble("group ", marked)]], width)
     lines += sentence(collective.source, width, lead="from " if collective.source else "")
-    names = [f"{work.name} ({work.op})" for work in collective.overlapped[:MAX_WORKS]]
+    names = [f"{work.name} ({work.op})" for work in collective.overlapped[:6]]
     if more := len(collective.overlapped) - len(names):
         names.append(f"{more:,} more")
     lines += sentence(", ".join(names), width, lead="meanwhile " if names else "")
@@ -218,12 +209,10 @@ class LineIndex:
         self.width = max((stop - start - 1 for start, stop in pairwise(starts)), default=0)
 
     def line(self, number: int, left: int = 0, right: int | None = None) -> str:
-        """Characters `left` to `right` of a line."""
         start, stop = self._starts[number] + left, self._starts[number + 1] - 1
         return self.text[start : stop if right is None else min(stop, start - left + right)]
 
     def start(self, number: int) -> int:
-        """The place of a line's first character."""
         return self._starts[number]
 
     def line_at(self, position: int) -> int:
@@ -231,8 +220,8 @@ class LineIndex:
         return bisect_right(self._starts, position) - 1
 
     def searched(self, query: str) -> Iterator[list[int]]:
-        """The numbers of the lines that have `query` in them, however its letters are cased, a part of the
-        text after the other: the caller may stop in between."""
+        """The numbers of the lines that have `query` in them, in any case, `LINES_AT_ONCE` after the
+        other."""
         pattern = re.compile(re.escape(query), re.IGNORECASE)
         for first in range(0, self.count, LINES_AT_ONCE):
             last = min(first + LINES_AT_ONCE, self.count)
@@ -244,47 +233,42 @@ class LineIndex:
             yield found
 
 
-class RawLines:
+class RawLines(LineIndex):
     """The lines of a text, and which of them make a collective. A name that several functions of MLIR use is
     that of the collectives that have it, in their order."""
 
-    def __init__(self, index: LineIndex, collectives: Iterable[Collective]) -> None:
-        self.index = index
+    def __init__(self, text: str, collectives: Iterable[Collective]) -> None:
+        super().__init__(text)
         waiting: dict[str, list[Collective]] = {}
         for collective in collectives:
             waiting.setdefault(collective.name, []).append(collective)
         self.collectives: dict[int, Collective] = {}
-        for number in range(index.count) if waiting else ():
-            line = index.line(number, 0, MAX_NAME)
-            named = waiting.get(_name(line))
-            if named and _is(line, named[0]):
+        for number in range(self.count) if waiting else ():
+            line = self.line(number, 0, MAX_NAME)
+            # Each function of MLIR counts its names anew.
+            if (named := waiting.get(_name(line))) and (
+                not named[0].name.startswith("%") or named[0].op.replace("-", "_") in line
+            ):
                 self.collectives[number] = named.pop(0) if len(named) > 1 else named[0]
 
     def name_at(self, index: int) -> str:
         """The name of what the line with this place of the text makes."""
-        if not self.index.count:
-            return ""
-        return _name(self.index.line(min(self.index.line_at(index), self.index.count - 1), 0, MAX_NAME))
+        number = min(self.line_at(index), self.count - 1)
+        return _name(self.line(number, 0, MAX_NAME)) if self.count else ""
 
     def place_of(self, name: str) -> int:
         """The place of the line that makes what has this name; 0 where none does."""
-        text = self.index.text
-        position = text.find(name)
-        while position >= 0:
-            stop = position + len(name)
-            if text[position - 1 : position] in BEFORE_NAME and text.startswith(AFTER_NAME, stop):
-                return position
-            position = text.find(name, stop)
-        return 0
+        found = re.search(rf"(?:^|(?<=[ %\n])){re.escape(name)}(?= = | \(| \{{)", self.text)
+        return found.start() if found else 0
 
     def caller_of(self, index: int) -> int:
-        """The place of what calls the computation of HLO that has this place, such as the fusion of an
-        instruction; 0 where nothing does."""
-        head = self.index.line_at(index)
-        while head and self.index.line(head, 0, 1) in ("", " "):
+        """The place of what calls the computation of HLO that has this place, such as a fusion; 0 where
+        nothing does."""
+        head = self.line_at(index)
+        while head and self.line(head, 0, 1) in ("", " "):
             head -= 1
-        name = re.escape(_name(self.index.line(head, 0, MAX_NAME)))
-        call = re.search(rf"\w=\{{?(?:%?[\w.\-]+, )*%?{name}(?![\w.\-])", self.index.text)
+        name = re.escape(_name(self.line(head, 0, MAX_NAME)))
+        call = re.search(rf"\w=\{{?(?:%?[\w.\-]+, )*%?{name}(?![\w.\-])", self.text)
         return 0 if call is None else call.start()
 
 
@@ -297,7 +281,13 @@ class HloPage(FoldedPage):
         self._picture = HloPicture(listing, width, palette)
 
     def written(self, number: int) -> str:
-        return _words(self._lines[number])
+        """``name = shape opcode(operands) attributes``, in full."""
+        line = self._lines[number]
+        if line.is_head:
+            return f"{line.opcode} {f'of {line.operands}: ' if line.operands else ''}{line.name}"
+        holds = f": {', '.join(line.holds)}" if line.holds else ""
+        attributes = f" {', '.join(line.attributes)}" if line.attributes else ""
+        return f"{line.name} = {line.shape} {line.opcode}{holds}({line.operands}){attributes}"
 
     def line(self, number: int, left: int, right: int) -> Text:
         text = self._picture.line(number)
@@ -324,22 +314,16 @@ class MlirLines:
     """Those lines of a module that say something: blank ones and tables of source locations do not.
     `collectives` has the collectives by the number of their line."""
 
-    def __init__(self, index: LineIndex, collectives: Iterable[Collective]) -> None:
-        self.index = index
-        found = RawLines(index, collectives).collectives
-        self.raw: list[int] = []
-        self.collectives: dict[int, Collective] = {}
-        for number in range(index.count):
-            start = index.line(number, 0, 80).lstrip()
-            if not start or start.startswith("#loc"):
-                continue
-            if number in found:
-                self.collectives[len(self.raw)] = found[number]
-            self.raw.append(number)
+    def __init__(self, text: RawLines) -> None:
+        self._text = text
+        starts = ((number, text.line(number, 0, 80).lstrip()) for number in range(text.count))
+        self.raw = [number for number, start in starts if start and not start.startswith("#loc")]
+        found = text.collectives
+        self.collectives = {place: found[number] for place, number in enumerate(self.raw) if number in found}
 
     def text(self, number: int) -> str:
         """A line, without source locations and attributes that only a compiler wants to know."""
-        return strip_metadata(self.index.line(self.raw[number])).expandtabs(2)
+        return strip_metadata(self._text.line(self.raw[number])).expandtabs(2)
 
 
 class MlirPage(FoldedPage):
@@ -355,7 +339,7 @@ class MlirPage(FoldedPage):
     def line(self, number: int, left: int, right: int) -> Text:
         collective = self.collective(number)
         text = Text(printable(self._lines.text(number)))
-        for axis in QUOTED.finditer(text.plain):
+        for axis in re.finditer(r'"([^"]*)"', text.plain):
             if axis[1] in self._mesh.axis_names:
                 text.stylize(self._palette.axis(self._mesh, axis[1]), axis.start(1), axis.end(1))
         if collective is None:
@@ -368,10 +352,10 @@ class MlirPage(FoldedPage):
         return marked.append_text(text).append_text(tail)[left:right]
 
     def place(self, number: int) -> int:
-        return self._lines.index.start(self._lines.raw[number])
+        return self._raw.start(self._lines.raw[number])
 
     def number_at(self, index: int) -> int:
-        line = self._lines.index.line_at(index)
+        line = self._raw.line_at(index)
         return next((number for number, raw in enumerate(self._lines.raw) if raw >= line), 0)
 
 
@@ -382,17 +366,3 @@ def _name(line: str) -> str:
     name = next((word for word in words if word not in ("ROOT", "ENTRY")), "")
     short = name.removeprefix("%")
     return name if short.isdigit() else short
-
-
-def _is(line: str, collective: Collective) -> bool:
-    """True if a line with the name of a collective is it: each function of MLIR counts its names anew."""
-    return not collective.name.startswith("%") or collective.op.replace("-", "_") in line
-
-
-def _words(line: ListedLine) -> str:
-    """``name = shape opcode(operands) attributes``, in full."""
-    if line.is_head:
-        return f"{line.opcode} {f'of {line.operands}: ' if line.operands else ''}{line.name}"
-    holds = f": {', '.join(line.holds)}" if line.holds else ""
-    attributes = f" {', '.join(line.attributes)}" if line.attributes else ""
-    return f"{line.name} = {line.shape} {line.opcode}{holds}({line.operands}){attributes}"

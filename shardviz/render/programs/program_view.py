@@ -1,5 +1,5 @@
-"""A program's collectives: totals first, then each in program order under the line that it comes from; and a
-function of the user's as targets compile it, one target's page, or a line for each of several."""
+"""A program's collectives: totals first, then each in program order under its line; a function of the user's
+as targets compile it, one target's page, or a line for each of several; and the modules of a folder."""
 
 from __future__ import annotations
 
@@ -9,17 +9,9 @@ from dataclasses import replace
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hlo import Collective, HloModule, ShardyModule
+from shardviz.hlo import HloModule, ShardyModule
 from shardviz.hlo.collective import totals
-from shardviz.render.lines import (
-    Cell,
-    printable_line,
-    records,
-    sentence,
-    sentences,
-    shared,
-    table,
-)
+from shardviz.render.lines import Cell, printable_line, records, sentence, sentences, shared, table
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.programs.array_table import array_lines
 from shardviz.render.programs.collective_rows import parts_of_axes
@@ -58,8 +50,8 @@ def program_view(
     verbose: bool = False,
 ) -> list[Text]:
     """The target and where the mesh lies on it, then the page of `shardviz hlo` of its `report`, arrays that
-    are replicated on their way, the memory, and the notes; of a target without a program, and so without a
-    report, the reason. With `verdicts` on what it wastes, or when `verbose`, why collectives are there."""
+    are replicated on their way, the memory, and the notes; of a target without a program, the reason. With
+    `verdicts` on what it wastes, or when `verbose`, why collectives are there."""
     lines = target_lines(program, width)
     if program.answer.status != "ok":
         lines += error_lines(program.answer, width, 0)
@@ -104,7 +96,6 @@ def arrays_view(
 
 
 def memory_lines(memory: MemoryReport, width: int, palette: Palette, verbose: bool) -> list[Text]:
-    """The peak memory, and when `verbose` what lies there."""
     if verbose:
         return memory_report_lines(memory, width, palette)
     limit = "" if memory.limit_bytes is None else f" of {human_bytes(memory.limit_bytes)}"
@@ -112,7 +103,7 @@ def memory_lines(memory: MemoryReport, width: int, palette: Palette, verbose: bo
 
 
 def target_lines(program: TargetProgram, width: int) -> list[Text]:
-    """``v5e:2x4  compiled in 1.2 s``, or how long it took to refuse, the place of the mesh, and the traffic
+    """``v5e:2x4 compiled in 1.2 s``, or how long it took to refuse, the place of the mesh, and the traffic
     between slices or nodes."""
     answer, mesh = program.answer, program.mesh
     verb = "compiled in" if answer.status == "ok" else "refused after"
@@ -134,10 +125,26 @@ def programs_view(
     selection: Selection = BY_COST,
     verbose: bool = False,
 ) -> list[Text]:
-    """A line a target: runs of collectives, what a device sends in them, the time of a run and what of it
-    waits for communication, the peak memory; then what costs most on each, the first few unless
-    `verbose` or the selection says how many; and the reasons of those without a program."""
-    rows = [_cells(program, report) for program, report in programs]
+    """A line a target: runs of collectives, what a device sends, the time of a run and what of it is exposed,
+    the peak memory; then what costs most on each, the first few unless `verbose` or the selection says how
+    many; and the reasons of those without a program."""
+    rows: list[list[Cell]] = []
+    for program, report in programs:
+        name, memory = Text(program.target, "bold"), program.memory
+        taken = Text("" if memory is None else human_bytes(memory.peak_bytes))
+        if memory is not None and memory.limit_bytes is not None:
+            taken.append(f" of {human_bytes(memory.limit_bytes)}", "dim")
+        if program.answer.status != "ok":
+            name.append(" ").append("✗", SIGNS["✗"])
+        rows.append([name, "", "", "", "", taken])
+        if report is None or program.bytes_sent is None:
+            continue
+        runs = sum(entry.runs or 0 for entry in report.entries if entry.collective.wire_bytes)
+        unknown = any(entry.runs is None for entry in report.entries)
+        rows[-1][1:3] = f"{runs:,}" + " + ?" * unknown, human_bytes(program.bytes_sent)
+        if report.timeline is not None:
+            exposed = sum(waits for _, waits in report.timeline.exposed_seconds)
+            rows[-1][3:5] = seconds(report.timeline.seconds), seconds(exposed) if exposed else "0"
     lines = table(rows, width, 0, range(1, 6), HEADINGS, told=TOLD)
     few = selection if verbose or selection.top is not None else replace(selection, top=FEW)
     for program, report in programs:
@@ -154,39 +161,9 @@ def programs_view(
         if program.answer.placement is not None and program.mesh is not None
     ]
     lines += [Text()] * bool(placed) + shared(placed, width, 0, "{} placed: ", "dim")
-    lines += shared(
-        ((program.target, f"warning: {said}") for program, _ in programs for said in program.warnings), width
-    )
-    lines += shared(((program.target, note) for program, _ in programs for note in program.notes), width)
-    return lines
-
-
-def _cells(program: TargetProgram, report: ProgramReport | None) -> list[Cell]:
-    """The cells of a target's line, empty where nobody can tell."""
-    name = Text(program.target, "bold")
-    memory = program.memory
-    taken = Text("" if memory is None else human_bytes(memory.peak_bytes))
-    if memory is not None and memory.limit_bytes is not None:
-        taken.append(f" of {human_bytes(memory.limit_bytes)}", "dim")
-    if program.answer.status != "ok":
-        name.append(" ").append("✗", SIGNS["✗"])
-    if report is None or program.bytes_sent is None:
-        return [name, "", "", "", "", taken]
-    runs = sum(entry.runs or 0 for entry in report.entries if entry.collective.wire_bytes)
-    unknown = any(entry.runs is None for entry in report.entries)
-    times = ["", ""]
-    if report.timeline is not None:
-        exposed = sum(waits for _, waits in report.timeline.exposed_seconds)
-        times = [seconds(report.timeline.seconds), seconds(exposed) if exposed else "0"]
-    return [name, f"{runs:,}" + " + ?" * unknown, human_bytes(program.bytes_sent), *times, taken]
-
-
-NO_MESH = "no mesh: numbers are device positions; --mesh names the axes"
-FOUND = "found in the text; --mesh names your axes"
-OWN_NAMES = "axes are shown only where a collective's groups name them"
-NOT_YET = "the partitioner inserts them later: read the text of the compiled program"
-MAY_COME = "the partitioner may insert more later: read the text of the compiled program"
-BRANCHES = "in branches of conditionals: the sums count every branch, but a run takes one"
+    warnings = ((program.target, f"warning: {said}") for program, _ in programs for said in program.warnings)
+    notes = ((program.target, note) for program, _ in programs for note in program.notes)
+    return [*lines, *shared(warnings, width), *shared(notes, width)]
 
 
 def hlo_view(
@@ -197,12 +174,9 @@ def hlo_view(
     selection: Selection = BY_COST,
     verbose: bool = False,
 ) -> list[Text]:
-    """The module's name and facts, its mesh, and its collectives by what they cost, with their total; when
-    `verbose`, all of them with their sums by operation, axis, link, phase and source line.
-
-    `given` is the mesh that the user named, if any. With the report's timeline there are seconds, and the
-    page ends with the total of all that it runs.
-    """
+    """The module's name and facts, its mesh, and its collectives by what they cost, with their total, and the
+    seconds where the report has a timeline; when `verbose`, all with their sums by operation, axis, link,
+    phase and source line. `given` is the mesh that the user named, if any."""
     lines = module_lines(report.module, given, width, palette)
     if report.timeline is not None:
         lines.append(Text(f"times on {report.timeline.machine}", "dim"))
@@ -214,9 +188,29 @@ def hlo_view(
             lines += sum_lines(report, selection, width, palette)
         else:
             lines += total_lines(report, selection, width)
-        lines += _remarks(report.module, [entry.collective for entry in report.entries], width)
+        # What the figures leave out or take together, and the parts of axes.
+        module, moving, remarks = report.module, [entry.collective for entry in report.entries], []
+        if module.unread_collectives:
+            unread = plural(module.unread_collectives, "collective")
+            remarks += sentence(f"unreadable and not in the sums: {unread}", width)
+        if module.awaits_partitioner:
+            words = "the partitioner may insert more later: read the text of the compiled program"
+            remarks += sentence(words, width, style="dim")
+        if count := sum(collective.in_branch for collective in moving):
+            words = "in branches of conditionals: the sums count every branch, but a run takes one"
+            remarks += sentence(f"{plural(count, 'collective is', 'collectives are')} {words}", width)
+        if count := sum(collective.op == "slice" for collective in module.collectives):
+            words = f"and {plural(count, 'local slice')} of replicated arrays: nothing is sent"
+            remarks += sentence(words, width, style="dim")
+        remarks += sentences(parts_of_axes(moving, module.mesh), width, style="dim")
+        lines += [Text(), *remarks] if remarks else []
     else:
-        lines += _nothing(report.module, width)
+        lines += [Text("no collective: nothing is sent")]
+        if report.module.unread:
+            lines[-1] = Text("no collective in the readable part")
+        elif report.module.awaits_partitioner:
+            words = "the partitioner inserts them later: read the text of the compiled program"
+            lines[-1:] = sentence(words, width, lead="no collective yet: ")
     if report.timeline is not None:
         from shardviz.render.times.report import brief_view
 
@@ -224,65 +218,34 @@ def hlo_view(
     return [printable_line(line) for line in lines]
 
 
-def _remarks(module: HloModule | ShardyModule, moving: Sequence[Collective], width: int) -> list[Text]:
-    """Below the collectives: what the figures leave out or take together, and the parts of axes."""
-    lines = []
-    if module.unread_collectives:
-        unread = plural(module.unread_collectives, "collective")
-        lines += sentence(f"unreadable and not in the sums: {unread}", width)
-    if module.awaits_partitioner:
-        lines += sentence(MAY_COME, width, style="dim")
-    if count := sum(collective.in_branch for collective in moving):
-        lines += sentence(f"{plural(count, 'collective is', 'collectives are')} {BRANCHES}", width)
-    if count := sum(collective.op == "slice" for collective in module.collectives):
-        words = f"and {plural(count, 'local slice')} of replicated arrays: nothing is sent"
-        lines += sentence(words, width, style="dim")
-    lines += sentences(parts_of_axes(moving, module.mesh), width, style="dim")
-    return [Text(), *lines] if lines else []
-
-
 def module_lines(
     module: HloModule | ShardyModule, given: Mesh | None, width: int, palette: Palette
 ) -> list[Text]:
     """``jit_f  8 partitions, scheduled``, then the mesh."""
-    return [*_heading(module, width), *_mesh_lines(module, given, width, palette)]
-
-
-def _heading(module: HloModule | ShardyModule, width: int) -> list[Text]:
-    if isinstance(module, ShardyModule):
-        facts = ["StableHLO, no schedule"]
-    else:
+    facts = ["StableHLO, no schedule"]
+    if isinstance(module, HloModule):
         facts = [plural(module.num_partitions, "partition")]
         facts += [plural(module.replica_count, "replica")] * (module.replica_count > 1)
         facts += [f"one of {module.num_slices} slices"] * (module.num_slices > 1)
         facts += ["scheduled" if module.is_scheduled else "not scheduled"]
-    return sentence(f"  {', '.join(facts)}", width, lead=module.name or "unnamed program")
-
-
-def _mesh_lines(
-    module: HloModule | ShardyModule, given: Mesh | None, width: int, palette: Palette
-) -> list[Text]:
+    lines = sentence(f"  {', '.join(facts)}", width, lead=module.name or "unnamed program")
     mesh = module.mesh
     if mesh is None:
-        told = any(collective.group_count for collective in module.collectives)
-        return sentence(NO_MESH, width, style="dim") if told else []
-    sizes = zip(mesh.axis_names, mesh.axis_sizes, strict=True)
-    axes = Text(", ").join(Text(f"{name}={size}", palette.axis(mesh, name)) for name, size in sizes)
+        words = "no mesh: numbers are device positions; --mesh names the axes"
+        has_groups = any(collective.group_count for collective in module.collectives)
+        return lines + (sentence(words, width, style="dim") if has_groups else [])
+    axes = Text(", ").join(
+        Text(f"{name}={size}", palette.axis(mesh, name)) for name, size in mesh.shape.items()
+    )
     cells = [Text("mesh ").append_text(axes), Text(plural(mesh.size, "device"))]
-    texts = [Text(FOUND, "dim")] if isinstance(module, HloModule) and given is None else []
-    lines = records([cells + texts], width)
+    if isinstance(module, HloModule) and given is None:
+        cells.append(Text("found in the text; --mesh names your axes", "dim"))
+    lines += records([cells], width)
     if isinstance(module, HloModule) and module.mesh_orders > 1:
-        many = f"the text has {module.mesh_orders} device orders of this mesh"
-        lines += sentence(f"{many}: {OWN_NAMES}", width, style="dim")
+        words = f"the text has {module.mesh_orders} device orders of this mesh"
+        words += ": axes are shown only where a collective's groups name them"
+        lines += sentence(words, width, style="dim")
     return lines
-
-
-def _nothing(module: HloModule | ShardyModule, width: int) -> list[Text]:
-    if module.unread:
-        return [Text("no collective in the readable part")]
-    if module.awaits_partitioner:
-        return sentence(NOT_YET, width, lead="no collective yet: ")
-    return [Text("no collective: nothing is sent")]
 
 
 MODULE_HEADINGS = ("", "module", "devices", "collectives", "sent per device", "time")
@@ -319,7 +282,6 @@ def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selecti
 def _module_cells(
     number: str, name: str, reports: Sequence[ProgramReport], selection: Selection
 ) -> list[Cell]:
-    """The cells of a line: the sums of one module, or of several."""
     chosen = [entry.collective for report in reports for entry in selection.chosen(report.entries)]
     found = [total for total in totals(chosen) if not total.is_host_transfer]
     more = " + ?" * any(total.unknown for total in found)

@@ -10,17 +10,12 @@ from rich.text import Text
 
 from shardviz.compare import AS_PLANNED, CAUSES, SAME_TRAFFIC, Difference
 from shardviz.errors import plural
-from shardviz.hardware.placement import AxisRun, Placement, axis_runs
+from shardviz.hardware.placement import Placement, axis_runs
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import spec_text
-from shardviz.render.lines import GAP, Cell, beside, fitting_columns, records, sentence, sentences, table
+from shardviz.render.lines import GAP, Cell, beside, cut, fitting_columns, records, sentence, sentences, table
 from shardviz.render.palette import SIGNS, Palette
-from shardviz.render.programs.collective_rows import (
-    has_schedule,
-    parts_of_axes,
-    row_lines,
-    rows_of,
-)
+from shardviz.render.programs.collective_rows import has_schedule, parts_of_axes, row_lines, rows_of
 from shardviz.reports.target_result import TargetResult, bytes_sent, traffic_of
 from shardviz.sharding import Mesh
 from shardviz.units import exact_bytes, human_bytes, seconds, times
@@ -29,13 +24,9 @@ HEADINGS = ("target", "result", "collectives", "bytes", "sent", "", "compile", "
 TOLD = ("", "", "", "", " sent", "", "", "")
 """The words after the cells where there is no room for headings."""
 RIGHT = frozenset({3, 4, 6})
-COMPILE = 6
-"""The column of the time that the compiler took, which narrow pages leave out."""
 LEAST_CAUSE, INDENT = 12, 2
 """Columns that the cause of a difference takes at least beside a row, and its indent below it."""
 NO_DIFFERENCE = "as planned"
-FEW = 2
-"""Differences that a row names."""
 
 Answers = Sequence[tuple[TargetResult, Sequence[Difference]]]
 """The targets' answers, each with its differences from the plan."""
@@ -45,8 +36,8 @@ def targets_table(
     answers: Answers, problem: Problem, width: int, palette: Palette, is_below_plan: bool = False
 ) -> list[Text]:
     """A blank line, and a row for each collective of each target: what moves, how much, and whether the plan
-    has it so; below, why a target has no answer. Nothing for no targets. Where the plan's figures are on the
-    same screen, an answer that is as planned has none of its own."""
+    has it so; below, why a target has no answer. Where the plan's figures are on the same screen, an answer
+    that is as planned has none of its own."""
     if not answers:
         return []
     rows: list[list[Text]] = []
@@ -63,8 +54,8 @@ def targets_table(
     used = {column for row in rows for column, cell in enumerate(row) if cell}
     head = [heading if column in used else "" for column, heading in enumerate(HEADINGS)]
     room = width - LEAST_CAUSE - 1
-    texts = fitting_columns(rows, room, 0, RIGHT, head, ({COMPILE},)) or fitting_columns(
-        rows, width, 0, RIGHT, head, ({COMPILE},)
+    texts = fitting_columns(rows, room, 0, RIGHT, head, ({6},)) or fitting_columns(
+        rows, width, 0, RIGHT, head, ({6},)
     )
     if texts is None:
         cells = []
@@ -108,8 +99,8 @@ def cause_words(differences: Sequence[Difference]) -> tuple[str, str]:
     codes = dict.fromkeys(difference.code for difference in differences)
     other = [code for code in codes if code not in SAME_TRAFFIC]
     causes = [CAUSES[code] for code in other or codes] or [NO_DIFFERENCE]
-    more = f", {len(causes) - FEW} more" if len(causes) > FEW else ""
-    return "≠" if other else "=", ", ".join(causes[:FEW]) + more
+    more = f", {len(causes) - 2} more" if len(causes) > 2 else ""
+    return "≠" if other else "=", ", ".join(causes[:2]) + more
 
 
 def targets_view(answers: Answers, problem: Problem, width: int, palette: Palette) -> list[Text]:
@@ -188,8 +179,6 @@ def traffic_words(compiled: TargetResult, mesh: Mesh) -> str:
     return "; ".join(f"{where}: {words}" for where, words in said.items())
 
 
-MAX_LISTED = 16
-"""Devices whose order is told."""
 BETWEEN = {"slice": "between slices", "node": "between nodes"}
 WITHIN = {"core": "the cores of a chip", "gpu": "the GPUs of a node"}
 
@@ -198,43 +187,28 @@ def placement_words(placement: Placement, mesh: Mesh) -> str:
     """``X along y (1 hop, a line), Y along x (1 hop, a ring), on a torus of 2×4 chips``."""
     axes: dict[str, list[str]] = {}
     for run in axis_runs(placement, mesh):
-        axes.setdefault(_run(run), []).append(run.axis)
-    words = ", ".join(f"{' and '.join(names)} {way}" for way, names in axes.items()) + _order(placement, mesh)
-    ground = _ground(placement)
+        ways = [BETWEEN[one] for one in run.along if one in BETWEEN]
+        along = [WITHIN.get(one, one) for one in run.along if one not in BETWEEN]
+        ways += [f"along {' and '.join(along)}"] if along else []
+        way = " and ".join(ways) or "on one device"
+        if run.hops is not None and set(run.along) - {*BETWEEN, *WITHIN}:
+            way += f" ({plural(run.hops, 'hop')}, {'a ring' if run.is_ring else 'a line'})"
+        axes.setdefault(way, []).append(run.axis)
+    words = ", ".join(f"{' and '.join(names)} {way}" for way, names in axes.items())
+    ids, row, count = placement.ids, mesh.axis_sizes[-1], placement.units
+    if ids != (*range(len(ids)),) and len(ids) <= 16:
+        # A row for each line along the mesh's last axis.
+        rows = (" ".join(map(str, ids[start : start + row])) for start in range(0, len(ids), row))
+        words += f", devices {' / '.join(rows)}"
+    if placement.unit == "node":
+        gpus = plural(len(placement.places) // count, "GPU")
+        ground = f"{gpus} of one node" if count == 1 else f"{count:,} nodes of {gpus}"
+    else:
+        shape = f"{times(placement.torus)} {'chip' if set(placement.torus) == {1} else 'chips'}"
+        ground = shape if count == 1 else f"{count:,} slices of {shape}"
     if placement.unit == "node" and f"along {WITHIN['gpu']}" in axes and BETWEEN["node"] not in words:
         return words.replace(WITHIN["gpu"], f"the {ground}")
     return f"{words}, on {ground}"
-
-
-def _order(placement: Placement, mesh: Mesh) -> str:
-    """The devices by mesh position, a row for each line along the last axis; "" where they are in order."""
-    ids, row = placement.ids, mesh.axis_sizes[-1]
-    if ids == (*range(len(ids)),) or len(ids) > MAX_LISTED:
-        return ""
-    rows = (" ".join(map(str, ids[start : start + row])) for start in range(0, len(ids), row))
-    return f", devices {' / '.join(rows)}"
-
-
-def _run(run: AxisRun) -> str:
-    if not run.along:
-        return "on one device"
-    ways = [BETWEEN[one] for one in run.along if one in BETWEEN]
-    along = [WITHIN.get(one, one) for one in run.along if one not in BETWEEN]
-    ways += [f"along {' and '.join(along)}"] if along else []
-    words = " and ".join(ways)
-    if run.hops is None or not set(run.along) - {*BETWEEN, *WITHIN}:
-        return words
-    return f"{words} ({plural(run.hops, 'hop')}, {'a ring' if run.is_ring else 'a line'})"
-
-
-def _ground(placement: Placement) -> str:
-    count = placement.units
-    if placement.unit == "node":
-        gpus = plural(len(placement.places) // count, "GPU")
-        return f"{gpus} of one node" if count == 1 else f"{count:,} nodes of {gpus}"
-    is_one = set(placement.torus) == {1}
-    shape = f"{times(placement.torus)} {'chip' if is_one else 'chips'}"
-    return shape if count == 1 else f"{count:,} slices of {shape}"
 
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -244,8 +218,8 @@ STILL = "…"
 
 
 class Wait(NamedTuple):
-    """A target that has not answered: asked `seconds` ago, and at `stage`; or, without seconds, not asked,
-    and `stage` says why."""
+    """A target that has not answered: asked `seconds` ago, and at `stage`; without seconds, not asked, and
+    `stage` says why."""
 
     target: str
     stage: str
@@ -267,9 +241,6 @@ def wait_lines(waits: Sequence[Wait], width: int, moving: bool) -> list[Text]:
     return table(rows, width, right={2})
 
 
-CHOSEN = "❯"
-
-
 class TargetTab(NamedTuple):
     """A target on the strip: its `sign` ("✓", "✗", "·" or one that turns), and `words` of its state."""
 
@@ -280,16 +251,19 @@ class TargetTab(NamedTuple):
 
 def target_strip(tabs: Sequence[TargetTab], chosen: int, width: int) -> Text:
     """All targets, with as many words as fit; where the names do not, the chosen one and its number."""
+
+    def drawn(number: int, with_words: bool) -> Text:
+        tab, is_chosen = tabs[number], number == chosen
+        text = Text.assemble(("❯ " if is_chosen else "  ", "bold"), (tab.name, "bold" if is_chosen else ""))
+        text.append(" ").append(tab.sign, SIGNS.get(tab.sign, "" if is_chosen else "dim"))
+        return text.append(f" {tab.words}" if with_words and tab.words else "", "dim")
+
     for worded in (range(len(tabs)), (chosen,), ()):
-        text = Text()
-        for number, tab in enumerate(tabs):
-            text.append(" " * (GAP if number else 0))
-            text.append_text(_tab(tab, number == chosen, number in worded))
+        text = Text(" " * GAP).join(drawn(number, number in worded) for number in range(len(tabs)))
         if text.cell_len <= width:
             return text
-    text = Text.assemble((f"{chosen + 1}/{len(tabs)} ", "dim")).append_text(_tab(tabs[chosen], True, True))
-    text.truncate(width, overflow="ellipsis")
-    return text
+    text = Text.assemble((f"{chosen + 1}/{len(tabs)} ", "dim"), drawn(chosen, True))
+    return cut(text, width)
 
 
 def target_at(strip: str, names: Sequence[str], column: int) -> str:
@@ -303,12 +277,3 @@ def target_at(strip: str, names: Sequence[str], column: int) -> str:
             found = name
         index = start + len(name)
     return found
-
-
-def _tab(tab: TargetTab, is_chosen: bool, with_words: bool) -> Text:
-    text = Text.assemble((f"{CHOSEN} " if is_chosen else "  ", "bold"))
-    text.append(tab.name, "bold" if is_chosen else "")
-    text.append(" ").append(tab.sign, SIGNS.get(tab.sign, "" if is_chosen else "dim"))
-    if with_words and tab.words:
-        text.append(f" {tab.words}", "dim")
-    return text

@@ -1,53 +1,23 @@
-"""The numbers of an array as JAX prints them, each in the colour of its data; of all devices that hold the
-same, one array."""
+"""The numbers of an array as JAX prints them, each in the colour of its data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from rich.style import Style
 from rich.text import Text
 
 from shardviz.collectives.values import Values
-from shardviz.render.canvas import SUMMARY, visible
-from shardviz.render.lines import shelve
+from shardviz.render.lines import SUMMARY, visible
 from shardviz.render.palette import DIM, PARTIAL
 from shardviz.render.rounds.pieces import numbers
 
 SHARD_LINES = 8
 """Lines of one device; a vector has half as many."""
-LEAST_NUMBER = 4
-"""Columns that the narrowest number takes with its blanks."""
-MAX_BLOCKS = 16
 
 StyleOf = Callable[[int], Style | None]
 """The style of a number by its place in the flattened array; None where no chunk is."""
-
-
-def devices_picture(
-    held: Iterable[tuple[int, Values, Style | None]], width: int, striped: bool = False
-) -> list[Text]:
-    """The array of each device in the colour of its data, one for all that hold the same, below their ids;
-    as many beside one another as fit. `striped` are partial sums."""
-    found: dict[object, tuple[list[int], Values, Style | None]] = {}
-    for device, values, style in held:
-        found.setdefault((values.shape, values.tobytes(), style), ([], values, style))[0].append(device)
-    arrays = [*found.values()]
-    digits = max(digits_of(values, width, SHARD_LINES) for _, values, _ in arrays)
-    blocks = []
-    for index in visible(len(arrays), MAX_BLOCKS):
-        if index is None:
-            blocks.append([Text("…", DIM)])
-            continue
-        devices, values, style = arrays[index]
-        names = " ".join("…" if place is None else str(devices[place]) for place in visible(len(devices), 6))
-        if len(devices) > 2 and devices[-1] - devices[0] == len(devices) - 1:
-            names = f"{devices[0]}–{devices[-1]}"
-        styles = dict.fromkeys(range(values.size), style)
-        lines = array_lines(values, styles.get, width, digits, striped)
-        blocks.append([Text(f"{names}:", DIM), *lines, Text()])
-    return shelve(blocks, width)[:-1]
 
 
 def array_lines(
@@ -59,9 +29,9 @@ def array_lines(
     max_lines: int = SHARD_LINES,
     period: int = 1,
 ) -> list[Text]:
-    """An array, the last dimension along a line; neighbours of one style stand in one cell. A vector goes on
-    over several lines, each with whole periods where these fit. Of larger arrays the first and last numbers
-    and lines are shown. Numbers take `digits` columns."""
+    """An array, the last dimension along a line, of larger ones the first and last numbers and lines;
+    neighbours of one style stand in one cell. A vector goes on over several lines, with whole periods where
+    these fit. Numbers take `digits` columns."""
     length = values.shape[-1] if values.ndim else 1
     if not values.size:
         return [Text("[]", DIM)]
@@ -93,7 +63,7 @@ def digits_of(values: Values, width: int, max_lines: int) -> int:
         return 1
     rows = values.reshape(-1, values.shape[-1] if values.ndim else 1)
     shown = rows[[row for row in visible(len(rows), max_lines) if row is not None]]
-    if shown.shape[1] > width // LEAST_NUMBER * max_lines:
+    if shown.shape[1] > width // 4 * max_lines:
         shown = shown[:, [column for column in visible(shown.shape[1], SUMMARY) if column is not None]]
     return max(map(len, numbers(shown)))
 

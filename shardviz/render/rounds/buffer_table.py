@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from shardviz.render.canvas import visible
 from shardviz.render.caption import DeviceLabels, coordinates
+from shardviz.render.lines import visible
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.rounds.pieces import (
     FORMS,
@@ -26,10 +26,6 @@ from shardviz.stepping.collective_run import CollectiveRun
 
 MAX_ROWS = 16
 """Devices of one group at most, of which all are drawn."""
-MAX_COLUMNS = 6
-"""Chunks in a table that cannot show all."""
-LEAST = 3
-"""Columns of the narrowest cell."""
 GAP = 2
 
 
@@ -44,9 +40,9 @@ class TableShape(NamedTuple):
 
 class BufferTable:
     """Frame `number` of some groups on a page of `width` columns: a line that names the chunks of each group,
-    then one a device. Of more than `max_rows` devices, and of chunks that do not fit, it has the first ones
-    and the last. `moving`: arrivals are marked, and each device's row ends with what it has sent. `ended`:
-    only what is part of the result. Without a `shape` it has its own."""
+    then one a device; the first ones and the last of more than `max_rows`, and of chunks that do not fit.
+    `moving`: arrivals are marked, and rows end with what was sent. `ended`: only what is part of the result.
+    Without a `shape` it has its own."""
 
     def __init__(
         self,
@@ -72,10 +68,10 @@ class BufferTable:
             title.truncate(width // 4, overflow="ellipsis")
         self._gutter = max(self._labels.width, *(title.cell_len for title in self._titles)) + GAP
         every = chunk_columns(run)
-        fits = (width - self._gutter + 1) // (LEAST + 1)
+        fits = (width - self._gutter + 1) // 4
         chosen = visible(len(every), fits)
         if None in chosen:
-            chosen = visible(len(every), min(fits - 1, MAX_COLUMNS))
+            chosen = visible(len(every), min(fits - 1, 6))
         self._columns = [None if index is None else every[index] for index in chosen]
         traffic = RoundTraffic(run, number) if moving else None
         self._maker = BufferRows(run, run.frames[number], self._columns, palette, moving, ended, traffic)
@@ -104,16 +100,23 @@ class BufferTable:
 
     @cached_property
     def stats(self) -> FrameStats:
-        """Every row that is drawn."""
         return FrameStats([*self._rows.values()])
 
     def lines(self) -> list[Text]:
-        """All lines."""
+        run, schedule = self._run, self._run.schedule
+
+        def heading(group: int, column: int) -> str:
+            """The name of a chunk, or the device of a slot."""
+            if schedule.pattern.kind != "all_to_all":
+                return chunk_name(run, column, group)
+            member = column // schedule.pattern.pieces(schedule.chunks)
+            return str(run.mesh.device_id(run.groups[group][member]))
+
         lines = []
         cell = self.shape.cell
         for group, title in zip(self.groups, self._titles, strict=True):
-            names = (" " if each is None else self._heading(group, each)[:cell] for each in self._columns)
-            cells = [Text(name.center(cell) if name != " " else name, DIM) for name in names]
+            names = (None if each is None else heading(group, each) for each in self._columns)
+            cells = [Text(" " if name is None else name[:cell].center(cell), DIM) for name in names]
             lines.append(self._line(title, cells))
             lines[-1].rstrip()
             for member in self._members:
@@ -126,7 +129,7 @@ class BufferTable:
                     Text("…", DIM) if column is None else cell_text(next(held), cell, FORMS[self.shape.form])
                     for column in self._columns
                 ]
-                lines.append(self._line(self._labels.of(self._run.groups[group][member]), cells))
+                lines.append(self._line(self._labels.of(run.groups[group][member]), cells))
                 self._append_rest(lines[-1], row)
         return lines
 
@@ -137,14 +140,13 @@ class BufferTable:
         """The width of cells that leaves `tail` columns of the page after them."""
         gaps = self._columns.count(None)
         room = self.page - tail - self._gutter - 2 * gaps + 1
-        return max(room // max(len(self._columns) - gaps, 1) - 1, LEAST)
+        return max(room // max(len(self._columns) - gaps, 1) - 1, 3)
 
     def end_of_cells(self, cell: int) -> int:
         """The column after the last cell if all are `cell` columns wide; that of a gap is one."""
         return self._gutter + len(self._columns) * (cell + 1) - (cell - 1) * self._columns.count(None) - 1
 
     def _append_rest(self, line: Text, row: BufferRow) -> None:
-        """Append what waits to go on, and what was sent."""
         for number, cell in enumerate(row.passing):
             text = cell.text(len(cell.name) + 2, FORMS[NAMES])
             rest = f" +{len(row.passing) - number}"
@@ -157,14 +159,6 @@ class BufferTable:
         if self.shape.sent_at is not None and row.sent:
             line.append(" " * (self.shape.sent_at - line.cell_len)).append(row.sent, DIM)
         line.truncate(self.page)
-
-    def _heading(self, group: int, column: int) -> str:
-        """The name of a chunk, or the device of a slot."""
-        run, schedule = self._run, self._run.schedule
-        if schedule.pattern.kind != "all_to_all":
-            return chunk_name(run, column, group)
-        member = column // schedule.pattern.pieces(schedule.chunks)
-        return str(run.mesh.device_id(run.groups[group][member]))
 
 
 def table_shape(table: BufferTable, stats: FrameStats) -> TableShape:

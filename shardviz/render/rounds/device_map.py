@@ -1,18 +1,14 @@
-"""The places of a group's devices on a page, so that those that are linked are neighbours there.
-
-A ring of an even number is a loop of two rows where these fit. Any other ring, and a line, winds down the
-page; the last two axes of a torus are columns and rows. What goes around, and has no neighbour to be drawn
-to, leaves the page on one side and comes back on the other.
-"""
+"""The places of a group's devices on a page, so that those that are linked are neighbours there. A ring of an
+even number is a loop of two rows where these fit; any other ring, and a line, winds down the page; the last
+two axes of a torus are columns and rows. What goes around leaves the page on one side and comes back on the
+other."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-import numpy as np
-
-from shardviz.collectives.values import Ints
 from shardviz.hardware.topology import Switch, Topology, Torus
 
 Pair = tuple[int, int]
@@ -25,35 +21,29 @@ class DeviceMap:
     """The `members` of a group in a `grid` of rows and columns, whose neighbours are linked."""
 
     members: int
-    grid: Ints
+    grid: Sequence[Sequence[int]]
 
     @cached_property
-    def _places(self) -> list[list[int]]:
-        """The grid as lists, of which a place is found many times faster."""
-        places: list[list[int]] = self.grid.tolist()
-        return places
-
-    @property
     def rows(self) -> int:
         return len(self.grid)
 
     @cached_property
     def columns(self) -> int:
-        return int(self.grid.shape[1])
+        return len(self.grid[0])
 
     def member(self, row: int, column: int) -> int | None:
         """The member at a place; None for nobody, and beyond the edges."""
         is_inside = 0 <= row < self.rows and 0 <= column < self.columns
-        member = self._places[row][column] if is_inside else NOBODY
+        member = self.grid[row][column] if is_inside else NOBODY
         return None if member == NOBODY else member
 
     def place(self, member: int) -> tuple[int, int]:
-        """The row and the column of a member."""
-        return divmod(int((self.grid == member).argmax()), self.columns)
+        row = member // self.columns
+        return row, self.grid[row].index(member)
 
     def across(self, row: int, gap: int) -> Pair | None:
-        """The pair linked over gap `gap` of a row, which is left of column `gap`; 0 and `columns` are the
-        edges of the page."""
+        """The pair linked over gap `gap` of a row, left of column `gap`; 0 and `columns` are the edges of the
+        page."""
         return self._neighbours(self.member(row, gap - 1), self.member(row, gap))
 
     def down(self, gap: int, column: int) -> Pair | None:
@@ -152,9 +142,10 @@ def device_map(topology: Topology, columns: int) -> DeviceMap:
     closed = bool(axes) and topology.is_ring(axes[0])
     is_loop = closed and n % 2 == 0 and 1 < n // 2 <= columns
     winding = _in_rows(n, n // 2 if is_loop else columns)
-    winding[1::2] = winding[1::2, ::-1]
+    winding[1::2] = [row[::-1] for row in winding[1::2]]
     return RingMap(n, winding) if is_loop else LineMap(n, winding, closed)
 
 
-def _in_rows(members: int, columns: int) -> Ints:
-    return np.pad(np.arange(members), (0, -members % columns), constant_values=NOBODY).reshape(-1, columns)
+def _in_rows(members: int, columns: int) -> list[list[int]]:
+    places = [*range(members), *[NOBODY] * (-members % columns)]
+    return [places[start : start + columns] for start in range(0, len(places), columns)]

@@ -12,11 +12,10 @@ import numpy as np
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.collectives.values import Values
 from shardviz.errors import plural
 from shardviz.hardware.topology import Switch
-from shardviz.render.canvas import LineBuilder
 from shardviz.render.caption import coordinates
+from shardviz.render.lines import LineBuilder
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.rounds.device_map import DeviceMap, LineMap, SwitchMap, device_map
 from shardviz.render.rounds.pieces import (
@@ -27,7 +26,6 @@ from shardviz.render.rounds.pieces import (
     BufferRow,
     BufferRows,
     FrameStats,
-    cell_padding,
     cell_text,
     chunk_names,
     chunk_style,
@@ -44,20 +42,10 @@ UP_LINE, UP_AROUND = "│", "┆"
 """Links between neighbours, and those that go around the edge of the page."""
 FULL, SOME = "█", "▒"
 """Parts of a bar of which all chunks are there, or some."""
-PART = 2
-"""Columns of a part."""
-REMEMBERED = 1000
-"""Bars that are kept."""
-GAPS = (7, 5, 3, 1)
-"""Columns between boxes, where links are drawn."""
-BAR_WIDTH = 12
-"""Columns of the bar in place of cells."""
-ROOMY = 3
-"""Lines between rows of boxes where there is room."""
 GROWTH = (
     ("cell", 9),
     ("gap", 9),
-    ("above", ROOMY),
+    ("above", 3),
     ("tall", 3),
     ("cell", 24),
     ("gap", 17),
@@ -71,12 +59,11 @@ GROWTH = (
 lines between rows of boxes, lines and columns of a cell."""
 BOLD = Style(bold=True)
 SIDES = 2
-LEAST_INSIDE = 4
 
 
 class DevicePicture:
     """Frame `number` of one group: a canvas of `width` columns and `height` lines. `part` is how much of
-    their way the round's chunks have gone, 0 to 1: devices have then what they had before the round. None is
+    their way the round's chunks have gone, 0 to 1: devices have then what they had before the round; None is
     the frame itself, when all have arrived. `lens` is a member that is marked."""
 
     def __init__(
@@ -93,11 +80,12 @@ class DevicePicture:
         self._drawn: dict[int, list[Text]] = {}
         self._top = self._map.down(0, 0) is not None
         self._above = self._shape.above
+        # The line of a box beside which links to the right are drawn.
+        self._middle = (self._shape.height - 1) // 2
         self._edge = self._shape.gap if self._map.across(0, 0) is not None else 0
         self.width, self.height = boxes.width, boxes.height
 
     def line(self, y: int, left: int, right: int) -> Text:
-        """Columns `left` to `right` of a line."""
         shape = self._shape
         row, offset = divmod(y + (0 if self._top else self._above), shape.height + self._above)
         offset -= self._above
@@ -114,7 +102,11 @@ class DevicePicture:
                 if gap is not None:
                     builder.put_text(box - shape.gap, gap)
             if column <= last:
-                text = self._in_column(row, column, offset)
+                text = self._above_box(row, column, offset) if offset < 0 else None
+                if offset >= 0 and (member := self._map.member(row, column)) is not None:
+                    if member not in self._drawn:
+                        self._drawn[member] = self._box(member)
+                    text = self._drawn[member][offset]
                 if text is not None:
                     builder.put_text(box, text)
         line = builder.text()
@@ -127,22 +119,6 @@ class DevicePicture:
         column, within = divmod(x - self._edge, self._shape.width + self._shape.gap)
         is_inside = offset >= self._above and within < self._shape.width
         return self._map.member(row, column) if is_inside else None
-
-    def _in_column(self, row: int, column: int, offset: int) -> Text | None:
-        """A line of a column: of a link above a box, or of the box; None for blanks."""
-        if offset < 0:
-            return self._above_box(row, column, offset)
-        member = self._map.member(row, column)
-        if member is None:
-            return None
-        if member not in self._drawn:
-            self._drawn[member] = self._box(member)
-        return self._drawn[member][offset]
-
-    @property
-    def _middle(self) -> int:
-        """The line of a box beside which links to the right are drawn."""
-        return (self._shape.height - 1) // 2
 
     def _beside(self, row: int, gap: int, offset: int) -> Text | None:
         """A line of the gap to the left of a column, or after the last one; None for blanks."""
@@ -182,11 +158,20 @@ class DevicePicture:
         if pair is None:
             return None
         half = width // 2
-        going = [
-            (head, chunks)
-            for head, ends in (("↓", pair), ("↑", pair[::-1]))
-            if offset == self._line_of(head) and (chunks := self.traffic.chunks(*ends))
-        ]
+        going = []
+        for head, ends in (("↓", pair), ("↑", pair[::-1])):
+            first, part = -self._above, self._part
+            if isinstance(self._map, SwitchMap):
+                first += 1
+                # First they go up to the switch, then down from it.
+                part = None if part is None else 2 * part - (head == "↓")
+            place = -1 - -first // 2
+            if part is not None:
+                gone = round(part * (-1 - first))
+                place = first + gone if head == "↓" else -1 - gone
+            is_here = offset == place and (part is None or 0 <= part <= 1)
+            if is_here and (chunks := self.traffic.chunks(*ends)):
+                going.append((head, chunks))
         if not going:
             neighbours = self._map.member(row - 1, column), self._map.member(row, column)
             is_beside = isinstance(self._map, SwitchMap) or pair == neighbours
@@ -198,22 +183,6 @@ class DevicePicture:
         line.append_text(Text(" ").join(words)).truncate(width)
         return line
 
-    def _line_of(self, head: str) -> int | None:
-        """The line above a box on which chunks that go down or up are; None where they are elsewhere."""
-        first = -self._above
-        part = self._part
-        if isinstance(self._map, SwitchMap):
-            first += 1
-            if part is not None:
-                # First they go up to the switch, then down from it.
-                part = 2 * part - (head == "↓")
-                if not 0 <= part <= 1:
-                    return None
-        if part is None:
-            return -1 - -first // 2
-        gone = round(part * (-1 - first))
-        return first + gone if head == "↓" else -1 - gone
-
     def _box(self, member: int) -> list[Text]:
         run, group, inside = self._boxes.run, self._boxes.group, self._shape.inside
         sent = sent_words(run, group, self.traffic.sent(member))
@@ -222,7 +191,11 @@ class DevicePicture:
             body = self._cells(row, member)
         else:
             came = sent_words(run, group, self.traffic.received(member), "←")
-            bar = [] if self._frame is None else [self._boxes.bar(self._frame.needed(member))]
+            bar = []
+            if self._frame is not None:
+                parts, chunks = self._boxes.bar_parts, self._frame.needed(member)
+                places = chunks * len(parts) // run.schedule.chunks
+                bar = [self._boxes.bar(tuple(np.bincount(places, minlength=len(parts)).tolist()))]
             body = [*bar * self._shape.tall, Text(f"{ARRIVED}{came}" if came else "")]
         is_marked = member == self._lens
         edge = BOLD if is_marked else DIM
@@ -253,28 +226,27 @@ class DevicePicture:
             part = slice(start, start + shape.per_line)
             padding = []
             if shape.tall > 1:
-                padding = [blank.join(cell_padding(cell, shape.cell) for cell in row.cells[part])]
+                empty = Text(" " * shape.cell)
+                sides = (empty if cell is None else cell.padding(shape.cell) for cell in row.cells[part])
+                padding = [blank.join(sides)]
             lines += [*padding * above, blank.join(texts[part]), *padding * (shape.tall - 1 - above)]
         if shape.passing:
-            lines.append(self._passing(row))
+            line = Text()
+            for number, cell in enumerate(row.passing):
+                text = Text.assemble(cell.text(len(cell.name) + 2, FORMS[-1]))
+                rest = f" +{len(row.passing) - number}"
+                more = len(rest) if number + 1 < len(row.passing) else 0
+                if line.cell_len + text.cell_len + more > shape.inside:
+                    line.append(rest, DIM)
+                    break
+                line.append_text(text)
+            lines.append(line)
         return lines
-
-    def _passing(self, row: BufferRow) -> Text:
-        line = Text()
-        for number, cell in enumerate(row.passing):
-            text = Text.assemble(cell.text(len(cell.name) + 2, FORMS[-1]))
-            rest = f" +{len(row.passing) - number}"
-            more = len(rest) if number + 1 < len(row.passing) else 0
-            if line.cell_len + text.cell_len + more > self._shape.inside:
-                return line.append(rest, DIM)
-            line.append_text(text)
-        return line
 
 
 class GroupBoxes:
     """The boxes of a group as all rounds share them on a page: shape, places, names, borders and bars. Of the
-    shapes with which the whole picture fits `height` lines of `width` columns it has the richest, else one
-    with which its width does."""
+    shapes with which the whole picture fits it has the richest, else one with which its width does."""
 
     def __init__(self, run: CollectiveRun, group: int, width: int, height: int, palette: Palette) -> None:
         self.run, self.group, self.palette = run, group, palette
@@ -282,7 +254,7 @@ class GroupBoxes:
         self.width, self.height = page(self.shape, self.map)
         self.columns = drawn_columns(run)
         self.border = cache(self._border)
-        self._bar = lru_cache(REMEMBERED)(self._new_bar)
+        self.bar = lru_cache(1000)(self._bar)
 
     def names(self, chunks: list[int], room: int) -> Text:
         """The names of chunks, or how many they are; nothing where there is no room."""
@@ -313,22 +285,17 @@ class GroupBoxes:
         rest = "─" * (inside - title.cell_len - 2)
         return Text.assemble(("┌ ", edge), title, (f" {rest}┐", edge))
 
-    def bar(self, chunks: Values) -> Text:
-        """A bar of the chunks that are there; most rounds have the same ones, and share its text."""
-        places = chunks * len(self._bar_parts) // self.run.schedule.chunks
-        return self._bar(tuple(np.bincount(places, minlength=len(self._bar_parts)).tolist()))
-
-    def _new_bar(self, parts: tuple[int, ...]) -> Text:
-        """A bar by the number of chunks in each of its parts."""
+    def _bar(self, parts: tuple[int, ...]) -> Text:
+        """A bar by the number of chunks that are there in each of its parts; most rounds share its text."""
         bar = Text()
-        for part, (size, style) in zip(parts, self._bar_parts, strict=True):
-            bar.append(PART * (FULL if part == size else SOME if part else NOTHING), style if part else DIM)
+        for part, (size, style) in zip(parts, self.bar_parts, strict=True):
+            bar.append(2 * (FULL if part == size else SOME if part else NOTHING), style if part else DIM)
         return bar
 
     @cached_property
-    def _bar_parts(self) -> list[tuple[int, Style]]:
+    def bar_parts(self) -> list[tuple[int, Style]]:
         """The number of chunks of every part of a bar, and the colour of the first of them."""
-        count, parts = self.run.schedule.chunks, self.shape.inside // PART
+        count, parts = self.run.schedule.chunks, self.shape.inside // 2
         bounds = [-(-index * count // parts) for index in range(parts + 1)]
         styles = [chunk_style(self.palette, self.run, start, self.group) for start in bounds[:-1]]
         sizes = (stop - start for start, stop in pairwise(bounds))
@@ -337,12 +304,10 @@ class GroupBoxes:
 
 @dataclass(frozen=True)
 class BoxShape:
-    """Boxes with `lines` lines of `inside` columns, and gaps between them.
-
-    `form` is the number of a form among `FORMS`; a line has `per_line` cells of `cell` columns with `blank`
-    columns between; `bare` cells have no room for marks. No `cell` is a bar in place of cells. `passing`: a
-    line more for what waits to go on. `above` are the lines between rows of boxes, `tall` those of a cell.
-    """
+    """Boxes with `lines` lines of `inside` columns, and gaps between them. `form` is the number of a form
+    among `FORMS`; a line has `per_line` cells of `cell` columns with `blank` columns between; `bare` cells
+    have no room for marks. No `cell` is a bar in place of cells. `passing`: a line more for what waits to go
+    on. `above` are the lines between rows of boxes, `tall` those of a cell."""
 
     inside: int
     lines: int
@@ -364,20 +329,20 @@ class BoxShape:
     def height(self) -> int:
         return self.lines + SIDES
 
-    def with_size(self, name: str, size: int) -> BoxShape:
-        """The shape with other gaps, or with larger cells: as many lines and columns more as these need."""
-        if name == "gap":
-            return replace(self, gap=size)
-        if name == "above":
-            return replace(self, above=size)
-        if name == "tall":
-            rows = (self.lines - self.passing) // self.tall if self.cell else min(1, self.lines - 1)
-            return replace(self, tall=size, lines=self.lines + rows * (size - self.tall))
-        if not self.cell:
-            return replace(self, inside=max(self.inside, PART * size))
-        cell = self.cell if self.bare else size
-        inside = self.per_line * (cell + self.blank) - self.blank
-        return replace(self, cell=cell, inside=max(self.inside, inside))
+
+def _with_size(shape: BoxShape, name: str, size: int) -> BoxShape:
+    """A shape with other gaps, or with larger cells: as many lines and columns more as these need."""
+    changes = {name: size}
+    if name == "tall":
+        rows = (shape.lines - shape.passing) // shape.tall if shape.cell else min(1, shape.lines - 1)
+        changes["lines"] = shape.lines + rows * (size - shape.tall)
+    elif name == "cell" and shape.cell:
+        changes["cell"] = shape.cell if shape.bare else size
+        inside = shape.per_line * (changes["cell"] + shape.blank) - shape.blank
+        changes["inside"] = max(shape.inside, inside)
+    elif name == "cell":
+        changes = {"inside": max(shape.inside, 2 * size)}
+    return replace(shape, **changes)  # type: ignore[arg-type]
 
 
 def box_shape(
@@ -396,7 +361,7 @@ def box_shape(
             # What goes around needs room at both edges.
             arranged = device_map(run.links.topology, (width - shape.gap) // pitch)
         found.append((shape, arranged))
-    fitting = [each for each in found if _fits(*each, width, height)]
+    fitting = [each for each in found if _fits(page(*each), width, height)]
     natural = (each for each in fitting if not isinstance(each[1], LineMap | SwitchMap) or each[1].rows == 1)
     if fitting and not (fitting[0][0].bare and run.schedule.pattern.reduces):
         shape, arranged = next(natural, fitting[0])
@@ -413,7 +378,6 @@ def box_shape(
 
 
 def page(shape: BoxShape, arranged: DeviceMap) -> tuple[int, int]:
-    """The columns and lines of a picture."""
     edges = shape.gap * (2 if arranged.across(0, 0) else 0)
     wide = edges + arranged.columns * (shape.width + shape.gap) - shape.gap
     top, bottom = (arranged.down(gap, 0) is not None for gap in (0, arranged.rows))
@@ -421,26 +385,25 @@ def page(shape: BoxShape, arranged: DeviceMap) -> tuple[int, int]:
     return wide, arranged.rows * (shape.height + above) + above * (top + bottom - 1)
 
 
-def _fits(shape: BoxShape, arranged: DeviceMap, width: int, height: int) -> bool:
-    wide, high = page(shape, arranged)
-    return wide <= width and high <= height
+def _fits(size: tuple[int, int], width: int, height: int) -> bool:
+    return size[0] <= width and size[1] <= height
 
 
 def _grown(shape: BoxShape, arranged: DeviceMap, width: int, height: int) -> BoxShape:
     for name, most in GROWTH:
         # The text of a cell stands in its middle line.
         sizes = range(most, getattr(shape, name), -2 if name == "tall" else -1)
-        larger = (shape.with_size(name, size) for size in sizes)
-        shape = next((shape for shape in larger if _fits(shape, arranged, width, height)), shape)
+        larger = (_with_size(shape, name, size) for size in sizes)
+        shape = next((shape for shape in larger if _fits(page(shape, arranged), width, height)), shape)
     return shape
 
 
 def _shapes(run: CollectiveRun, group: int, palette: Palette) -> Iterator[BoxShape]:
     columns = drawn_columns(run)
-    least = max(LEAST_INSIDE, len(str(run.mesh.size - 1)) + 2)
+    least, gaps = max(4, len(str(run.mesh.size - 1)) + 2), (7, 5, 3, 1)
     if columns is None:
-        for gap in GAPS:
-            for inside in (BAR_WIDTH + 4, BAR_WIDTH):
+        for gap in gaps:
+            for inside in (16, 12):
                 yield BoxShape(max(inside, least), 1 + run.followed, gap)
         return
     seen = sampled(run, group, columns, palette)
@@ -449,11 +412,12 @@ def _shapes(run: CollectiveRun, group: int, palette: Palette) -> Iterator[BoxSha
         if (longest, FORMS[form].rank) in lengths:
             continue
         lengths.add((longest, FORMS[form].rank))
-        for gap in GAPS if form == NAMES else GAPS[:2]:
+        for gap in gaps if form == NAMES else gaps[:2]:
             for blank in (1, 0) if form == NAMES else (1,):
                 yield from _with_cells(seen, form, longest + 2, blank, gap, least)
-    for gap in GAPS:
-        yield from _with_cells(seen, NAMES, seen.longest_name, 0, gap, least, bare=True)
+    longest_name = max((len(cell.name) for cell in seen.cells), default=1)
+    for gap in gaps:
+        yield from _with_cells(seen, NAMES, longest_name, 0, gap, least, bare=True)
 
 
 def _with_cells(

@@ -7,9 +7,8 @@ from functools import cached_property
 
 from rich.text import Text
 
-from shardviz.render.canvas import LineBuilder
 from shardviz.render.caption import DeviceLabels
-from shardviz.render.lines import sentence
+from shardviz.render.lines import LineBuilder, cut, sentence
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.rounds.pieces import NOTHING, chunk_name, chunk_names, chunk_style
 from shardviz.render.rounds.step_notes import headline
@@ -17,14 +16,7 @@ from shardviz.stepping.collective_matmul import BlockwiseMatmul
 from shardviz.units import seconds
 
 MARKS = "× is multiplied   slot n: after round n of a gather, before round n + 1 of a sum"
-TIMES = "×"
 GAP = 2
-LEAST_CELL, WIDEST_CELL = 4, 12
-WORK, SENDS, NONE = "█", "▒", "·"
-EDGE = "▏"
-"""Begins a slot's part of a bar, where that is at least so many columns long."""
-LEAST_SPAN = 4
-LEAST_BAR = 20
 
 
 class MatmulPicture:
@@ -49,14 +41,13 @@ class MatmulPicture:
         self._columns = matmul.rounds + 1
         room = (width - self._gutter) // self._columns - 1
         least = len(chunk_name(run, run.schedule.chunks - 1, group)) + 2
-        self._cell = min(max(room, least, LEAST_CELL), WIDEST_CELL)
+        self._cell = min(max(room, least, 4), 12)
         self.width = max(width, self._gutter + self._columns * (self._cell + 1))
         self._page = width
         self._below = self._bars
         self.height = len(self._above) + 1 + self._size + 1 + len(self._below)
 
     def line(self, y: int, left: int, right: int) -> Text:
-        """Columns `left` to `right` of a line."""
         index = y - len(self._above)
         if index < 0:
             return self._above[y][left:right]
@@ -91,14 +82,12 @@ class MatmulPicture:
         blocks = self._matmul.blocks(slot, member)
         if not blocks:
             return Text(NOTHING.center(self._cell), DIM)
-        word = f"{self._names(blocks)}{TIMES if slot <= self._number else ''}"
+        names = chunk_names(self._matmul.run, blocks, self._group, self._palette)
+        word = f"{names.plain}{'×' if slot <= self._number else ''}"
         if len(word) > self._cell:
             word = f"{len(blocks)}"
         style = chunk_style(self._palette, self._matmul.run, blocks[0], self._group)
         return Text(word.center(self._cell), style if slot <= self._number else DIM)
-
-    def _names(self, blocks: Sequence[int]) -> str:
-        return chunk_names(self._matmul.run, blocks, self._group, self._palette).plain
 
     @cached_property
     def _above(self) -> list[Text]:
@@ -113,21 +102,24 @@ class MatmulPicture:
         blocks = matmul.blocks(self._number, member)
         if not blocks:
             return [Text(f"device {device} multiplies nothing in this slot"), Text()]
-        names = self._names(blocks)
+        names = chunk_names(matmul.run, blocks, self._group, self._palette).plain
+
+        def array(name: str, dims: Sequence[str]) -> str:
+            return f"{name}[{', '.join(f'{dim}:{names}' if dim == matmul.letter else dim for dim in dims)}]"
+
         operands = zip(matmul.einsum.operands, einsum.operands, strict=True)
-        factors = [_array(name, dims, matmul.letter, names) for name, dims in operands]
-        result = _array(matmul.einsum.array, einsum.result, matmul.letter, names)
+        factors = [array(name, dims) for name, dims in operands]
+        result = array(matmul.einsum.array, einsum.result)
         is_sum = matmul.is_gather and matmul.letter in einsum.contracted
         which = "" if matmul.letter else f", part {names} of it"
         line = Text.assemble(
             f"device {device} multiplies ",
-            (f" {TIMES} ".join(factors), "bold"),
+            (" × ".join(factors), "bold"),
             f", {'added to' if is_sum else 'which is' if matmul.is_gather else 'its addend of'} ",
             (result, "bold"),
             which,
         )
-        line.truncate(self._page, overflow="ellipsis")
-        return [line, Text()]
+        return [cut(line, self._page), Text()]
 
     @property
     def _bars(self) -> list[Text]:
@@ -137,8 +129,8 @@ class MatmulPicture:
         gather = matmul.run.timeline.seconds
         lines = self._drawn(
             matmul.seconds,
-            ("matmul", WORK, [slot.work for slot in matmul.slots]),
-            ("links", SENDS, [slot.sends for slot in matmul.slots]),
+            ("matmul", "█", [slot.work for slot in matmul.slots]),
+            ("links", "▒", [slot.sends for slot in matmul.slots]),
         )
         lines += self._totals(("together", matmul.seconds), ("without overlap", matmul.apart_seconds))
         if matmul.before is not None:
@@ -148,7 +140,7 @@ class MatmulPicture:
             rest = f"{seconds(left)} of it is exposed" if left else "all of it is hidden"
             lines += [Text(), Text(f"or fully prefetched while step {index} multiplies: {rest}")]
             spans = [(0.0, before), (total - matmul.matmul_seconds, total)]
-            lines += self._drawn(total, ("matmul", WORK, spans), ("links", SENDS, [(0.0, gather)]))
+            lines += self._drawn(total, ("matmul", "█", spans), ("links", "▒", [(0.0, gather)]))
             lines += self._totals(
                 (f"with step {index} prefetched", total),
                 ("block by block", before + matmul.seconds),
@@ -161,16 +153,16 @@ class MatmulPicture:
     def _drawn(self, total: float, *rows: tuple[str, str, Sequence[tuple[float, float]]]) -> list[Text]:
         """Stretches of time as bars on one scale; none where there is no room."""
         room = self._page - self._gutter
-        if room < LEAST_BAR or total <= 0:
+        if room < 20 or total <= 0:
             return []
         lines = []
         for name, mark, spans in rows:
-            bar = [NONE] * room
+            bar = ["·"] * room
             for number, (begin, end) in enumerate(spans):
                 first, last = (round(room * each / total) for each in (begin, end))
                 bar[first:last] = mark * (min(last, room) - first)
-                if number and last - first >= LEAST_SPAN:
-                    bar[first] = EDGE
+                if number and last - first >= 4:  # begins a slot's part of the bar
+                    bar[first] = "▏"
             lines.append(Text.assemble((name.ljust(self._gutter), "dim"), "".join(bar)))
         return [*lines, Text()]
 
@@ -192,7 +184,3 @@ def matmul_lines(
     picture = MatmulPicture(matmul, 0, matmul.rounds if number is None else number, width, palette)
     lines = [picture.line(y, 0, width) for y in range(picture.height)]
     return [*headline(matmul.run, width, palette), Text(), *lines, *sentence(MARKS, width, style="dim")]
-
-
-def _array(name: str, dims: Sequence[str], letter: str, block: str) -> str:
-    return f"{name}[{', '.join(f'{dim}:{block}' if dim == letter else dim for dim in dims)}]"

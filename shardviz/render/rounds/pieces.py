@@ -3,8 +3,7 @@ for; and the rows of a frame, for every device its cells, the pieces that wait t
 sent.
 
 The columns are chunks. In an all-to-all they are a device's slots, one for every member: what it has for that
-member, then what it got from it. Pieces on their way between two others have no slot.
-"""
+member, then what it got from it. Pieces on their way between two others have no slot."""
 
 from __future__ import annotations
 
@@ -37,12 +36,9 @@ NAMED = 3
 
 
 class LabelForm(NamedTuple):
-    """The way every piece of a picture is written.
-
-    `first` and `last` are how many numbers stand before and after ``…`` where there are more than `first` +
-    `last`; with `first` None all do, and with 0 none: pieces have their names. `addends`: sums are written
-    out; `counted`: sums say of how many. `named`: the chunk's name stands before its numbers.
-    """
+    """The way every piece of a picture is written: `first` and `last` numbers before and after ``…`` where
+    there are more, with `first` None all numbers, with 0 none but the piece's name. `addends`: sums are
+    written out; `counted`: sums say of how many; `named`: the chunk's name stands before its numbers."""
 
     first: int | None
     last: int = 0
@@ -72,12 +68,10 @@ FORMS = (
 
 @dataclass(frozen=True)
 class PieceCell:
-    """A piece as it is drawn: its name, its numbers (None where there are none), what of it is marked.
-
-    `numbers` are all of them, or the first ones and the last of `length`. `sums` are its addends
-    (``3+5``, ``3+5=8``) where they can be written out, `count` is how many (``Σ2``) where it is a sum;
-    `wraps`: its type cannot hold the sum. `named`: its name may stand before its numbers.
-    """
+    """A piece as it is drawn: its name, its `numbers` (None where there are none; all, or the first ones and
+    the last of `length`), what of it is marked. `sums` are its addends (``3+5``, ``3+5=8``) where they can be
+    written out, `count` is how many (``Σ2``) where it is a sum; `wraps`: its type cannot hold the sum.
+    `named`: its name may stand before its numbers."""
 
     name: str
     numbers: tuple[str, ...] | None
@@ -93,7 +87,6 @@ class PieceCell:
 
     @property
     def empty(self) -> bool:
-        """True if it has no element."""
         return self.numbers is not None and not self.length
 
     def label(self, form: LabelForm) -> str | None:
@@ -142,7 +135,6 @@ def number(value: bool | int | float | complex) -> str:
 
 
 def numbers(values: Values) -> list[str]:
-    """Every element, in row-major order."""
     return [number(value) for value in plain_values(values.reshape(-1))]
 
 
@@ -157,22 +149,20 @@ def chunk_name(run: CollectiveRun, chunk: int, group: int = 0) -> str:
 
 
 def chunk_style(palette: Palette, run: CollectiveRun, chunk: int, group: int = 0) -> Style:
-    """The colour of a chunk of a group."""
     return palette.shard(group * run.schedule.chunks + chunk)
 
 
-def _named(run: CollectiveRun, chunks: Sequence[int]) -> tuple[str, list[int]]:
-    """The separator of chunk names, and the chunks to name, modulo all chunks: none of many."""
+def chunk_names(
+    run: CollectiveRun, chunks: Sequence[int], group: int, palette: Palette | None = None
+) -> Text:
+    """``α,γ``, ``α–ω``, ``12 chunks``: chunks in their colours, numbered modulo all."""
     is_run = len(chunks) >= NAMED and chunks[-1] - chunks[0] == len(chunks) - 1
     shown = (chunks[0], chunks[-1]) if is_run else chunks if len(chunks) <= NAMED else ()
-    return "–" if is_run else ",", [chunk % run.schedule.chunks for chunk in shown]
-
-
-def chunk_names(run: CollectiveRun, chunks: Sequence[int], group: int, palette: Palette) -> Text:
-    """``α,γ``, ``α–ω``, ``12 chunks``: chunks in their colours."""
-    separator, shown = _named(run, chunks)
-    names = [Text(chunk_name(run, each, group), chunk_style(palette, run, each, group)) for each in shown]
-    return Text(separator).join(names) if names else Text(plural(len(chunks), "chunk"))
+    names = []
+    for each in (chunk % run.schedule.chunks for chunk in shown):
+        style = "" if palette is None else chunk_style(palette, run, each, group)
+        names.append(Text(chunk_name(run, each, group), style))
+    return Text("–" if is_run else ",").join(names) if names else Text(plural(len(chunks), "chunk"))
 
 
 def sent_words(run: CollectiveRun, group: int, moves: Moves, arrow: str = "→") -> str:
@@ -195,15 +185,8 @@ def sent_words(run: CollectiveRun, group: int, moves: Moves, arrow: str = "→")
     for starts, others in by_chunks.items():
         spans = [range(start, start + moves.span) for start in starts]
         chunks = spans[0] if len(spans) == 1 else [*chain(*spans)]
-        separator, shown = _named(run, chunks)
-        names = separator.join(chunk_name(run, chunk, group) for chunk in shown)
-        words.append(f"{names or plural(len(chunks), 'chunk')}{to(others)}")
+        words.append(f"{chunk_names(run, chunks, group).plain}{to(others)}")
     return " ".join(words)
-
-
-def cell_padding(cell: PieceCell | None, width: int) -> Text:
-    """A line of a cell above or below its text, or of the place where nothing is."""
-    return Text(" " * width) if cell is None else cell.padding(width)
 
 
 def cell_text(cell: PieceCell | None, width: int, form: LabelForm, bare: bool = False) -> Text:
@@ -215,7 +198,6 @@ def cell_text(cell: PieceCell | None, width: int, form: LabelForm, bare: bool = 
     return Text(cell.name[:width].ljust(width), cell.style if cell.needed else DIM)
 
 
-COMBINED = {"pmax": "max", "pmin": "min"}
 MAX_CELLS = 48
 """Chunks of a device that have a cell each; of more a bar tells how many are there."""
 MAX_PIECES = 640
@@ -257,12 +239,11 @@ class BufferRows:
             self._within = range(min(self._columns), max(self._columns) + 1)
         sends = frame.sends
         self._members = schedule.pattern.group_size if schedule.pattern.reduces else 1
-        self._combined = COMBINED.get(run.operation.name, "+")
+        self._combined = {"pmax": "max", "pmin": "min"}.get(run.operation.name, "+")
         # A piece that has just been added to shows how it came to be.
         self._added = moving and sends is not None and bool(sends.reduce.any())
 
     def row(self, group: int, member: int) -> BufferRow:
-        """A member's row."""
         chosen: dict[int, Piece] = {}
         passing: list[Piece] = []
         for piece in self._frame.pieces(member, group, self._within):
@@ -270,9 +251,14 @@ class BufferRows:
                 continue
             if not self._slots and piece.chunk not in self._wanted:
                 continue
-            column = self._column(member, piece.chunk)
+            column: int | None = piece.chunk
+            pair, within = divmod(piece.chunk, self._pieces)
+            origin, target = divmod(pair, self._run.schedule.pattern.group_size)
+            if self._slots:  # none for what only passes through
+                slot = origin if member == target else target
+                column = slot * self._pieces + within if member in (origin, target) else None
             other = chosen.get(-1 if column is None else column)
-            ends = piece.chunk // self._pieces % self._run.schedule.pattern.group_size == member
+            ends = target == member
             if column is None or (other is not None and not ends):
                 passing += [piece] if piece.needed else []
                 continue
@@ -285,16 +271,6 @@ class BufferRows:
         waiting = tuple(self._cell(piece, group) for piece in passing)
         sent = "" if self._traffic is None else sent_words(self._run, group, self._traffic.sent(member))
         return BufferRow(cells, tuple(cell for cell in waiting if not cell.empty), sent)
-
-    def _column(self, member: int, chunk: int) -> int | None:
-        """The column of a chunk on a member; None for one that only passes through."""
-        if not self._slots:
-            return chunk
-        pair, piece = divmod(chunk, self._pieces)
-        origin, target = divmod(pair, self._run.schedule.pattern.group_size)
-        if member not in (origin, target):
-            return None
-        return (origin if member == target else target) * self._pieces + piece
 
     def _cell(self, piece: Piece, group: int) -> PieceCell:
         """A piece in the colour of its chunk; with its addends where they are few."""
@@ -344,8 +320,8 @@ def empty_note(run: CollectiveRun) -> str:
 
 
 def drawn_columns(run: CollectiveRun) -> Sequence[int] | None:
-    """The columns of a device's cells, as `BufferRows` counts them; None where they are too many, or chunks
-    are not tracked."""
+    """The columns of a device's cells, as `BufferRows` counts them; None where they are too many, or not
+    tracked."""
     columns = chunk_columns(run) if run.followed else None
     return columns if columns is not None and len(columns) <= MAX_CELLS else None
 
@@ -383,10 +359,6 @@ class FrameStats:
         """Columns of what waits to go on, with the line before it."""
         longest = max((sum(len(cell.name) + 3 for cell in row.passing) for row in self.rows), default=0)
         return longest + 3 if longest else 0
-
-    @property
-    def longest_name(self) -> int:
-        return max((len(cell.name) for cell in self.cells), default=1)
 
     def labels(self) -> Iterator[tuple[int, int]]:
         """The forms in which every piece can be written, the richest first, and the longest label in each."""

@@ -10,9 +10,8 @@ from typing import Literal
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.canvas import Canvas
 from shardviz.render.caption import array_text, axes_text
-from shardviz.render.lines import GAP, GLUE, sentence
+from shardviz.render.lines import GAP, GLUE, Canvas, cut, sentence
 from shardviz.render.palette import DONE, NEXT_PHASE, TO_DO, Palette
 from shardviz.render.rounds.buffer_table import TableShape
 from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, GroupBoxes
@@ -27,21 +26,12 @@ from shardviz.units import human_bytes, rate, seconds, shaped, times
 
 View = Literal["devices", "matmul", "values"]
 LOW = 18
-"""Lines below which a picture that needs them leaves room for nothing but the most important."""
+"""Lines below which a picture leaves room for nothing but the most important."""
 HIGH = 28
 """Lines from which the bytes on each link stand below the picture."""
-LEAST = 2
-"""Lines that the cost and the marks have beside a picture that could do with more."""
 BARS = f"{FULL * 4} chunks that are there, in order   {SOME} some of them   {NOTHING} none"
-COUNTED = 16
-"""Devices among which a sum is looked for that the legend can name."""
-MAX_BAR = 60
 LONGEST = len("1.33 MiB")
 """Columns of a number that changes from round to round."""
-READABLE = 44
-"""The fewest columns with room for more words."""
-SHORTEST = len("by ring…")
-"""Columns of the name of an algorithm that is cut short."""
 
 
 class PlayerPage:
@@ -97,47 +87,49 @@ class PlayerPage:
     def foot(self, number: int, verdict: Sequence[Text]) -> list[Text]:
         """The cost, JAX's verdict and the marks: at least the beginning of each, and as much as fits below
         the picture."""
-        parts = self._links(number), self._cost(number), verdict, self._notes(number)
-        least = self._least(number, len(verdict))
+        parts = self._parts(number, verdict)
+        least = sum(kept for _, kept in parts)
         lines: list[Text] = []
-        spare = self._height - len(self.head(number, "")) - self.canvas(number).height - 1 - sum(least)
-        for part, kept in zip(parts, least, strict=True):
+        spare = self._height - len(self.head(number, "")) - self.canvas(number).height - 1 - least
+        for part, kept in parts:
             more = max(0, min(len(part) - kept, spare))
             spare -= more
             lines += part[: kept + more]
         return lines
 
-    def _cost(self, number: int) -> list[Text]:
-        return cost_summary(self._run, self._links_of, number, self._width)
-
-    def _least(self, number: int, verdict: int) -> tuple[int, int, int, int]:
+    def _parts(self, number: int, verdict: Sequence[Text]) -> list[tuple[Sequence[Text], int]]:
+        """The bytes on each link, the cost, the verdict and the marks, with the lines that each has at
+        least."""
+        cost, notes = cost_summary(self._run, self._links_of, number, self._width), self._notes(number)
+        links: list[Text] = []
+        if self._height >= HIGH and self._view == "devices":
+            links = link_lines(self._run, self._group, number, self._width)
         if self.is_low:
-            return 0, 1, 0, 0
-        cost, notes = (min(len(part), LEAST) for part in (self._cost(number), self._notes(number)))
-        return len(self._links(number)), cost, verdict, notes
-
-    def _links(self, number: int) -> list[Text]:
-        """The bytes on each link, where there is room for them."""
-        if self._height < HIGH or self._view != "devices":
-            return []
-        return link_lines(self._run, self._group, number, self._width)
+            return [(links, 0), (cost, 1), (verdict, 0), (notes, 0)]
+        return [
+            (links, len(links)),
+            (cost, min(len(cost), 2)),
+            (verdict, len(verdict)),
+            (notes, min(len(notes), 2)),
+        ]
 
     def canvas(self, number: int, part: float | None = None) -> Canvas:
         """The picture of a round; with a `part`, of its chunks on their way. The last one is kept."""
         key = number, part, self.lens
         if self._last is None or self._last[0] != key:
-            self._last = key, self._new_canvas(number, part)
+            # The member that is marked, unless it belongs to another group. Many places take long to list.
+            places = {} if self.lens is None else self._run.places
+            group, member = places.get(self.lens or 0, (-1, -1))
+            lens = member if group == self._group else None
+            canvas: Canvas
+            if self._view == "matmul" and self._matmul is not None:
+                # A column is the scrollbar's.
+                page = self._width - 1, self.palette
+                canvas = MatmulPicture(self._matmul, self._group, number, *page, lens)
+            else:
+                canvas = DevicePicture(self._boxes, number, part, lens)
+            self._last = key, canvas
         return self._last[1]
-
-    def _new_canvas(self, number: int, part: float | None) -> Canvas:
-        # The member that is marked, unless it belongs to another group. Many places take long to list.
-        places = {} if self.lens is None else self._run.places
-        group, member = places.get(self.lens or 0, (-1, -1))
-        lens = member if group == self._group else None
-        if self._view == "matmul" and self._matmul is not None:
-            # A column is the scrollbar's.
-            return MatmulPicture(self._matmul, self._group, number, self._width - 1, self.palette, lens)
-        return DevicePicture(self._boxes, number, part, lens)
 
     def position_at(self, number: int, x: int, y: int) -> int | None:
         """The position in the mesh of the device at a column of a line; None where there is none."""
@@ -147,7 +139,8 @@ class PlayerPage:
 
     @cached_property
     def _boxes(self) -> GroupBoxes:
-        beside = len(self.head(0, "")) + sum(self._least(0, self.verdict_lines)) + (not self.is_low)
+        least = sum(kept for _, kept in self._parts(0, [Text()] * self.verdict_lines))
+        beside = len(self.head(0, "")) + least + (not self.is_low)
         room = self._height - beside
         boxes = GroupBoxes(self._drawn, self._group, self._width, room, self.palette)
         if boxes.height <= room:
@@ -159,21 +152,20 @@ class PlayerPage:
         """The marks of all frames, with a sum that is seen in this one, and what other groups do."""
         count = self._count(number)
         if count not in self._noted:
-            others, said = len(self._run.groups) - 1, [self._marks(count)]
+            if self._view == "matmul":
+                words = MATMUL_MARKS
+            elif self._look is None:
+                words = BARS if self._drawn.followed else "too many chunks to track"
+            else:
+                form = max((form for form, _ in self._look.labels()), default=0)
+                words = marks(self._drawn, [(self._look, TableShape(form))], count)
+            others, said = len(self._run.groups) - 1, [words]
             if others:
                 does = "does" if others == 1 else "do"
                 words = f"group {self._group + 1} of {others + 1}: {plural(others, 'other')} {does} the same"
                 said.append(words.replace(" ", GLUE))
             self._noted[count] = sentence(SEPARATOR.join(filter(None, said)), self._width, style="dim")
         return self._noted[count]
-
-    def _marks(self, count: int) -> str:
-        if self._view == "matmul":
-            return MATMUL_MARKS
-        if self._look is None:
-            return BARS if self._drawn.followed else "too many chunks to track"
-        form = max((form for form, _ in self._look.labels()), default=0)
-        return marks(self._drawn, [(self._look, TableShape(form))], count)
 
     @cached_property
     def _look(self) -> FrameStats | None:
@@ -187,16 +179,14 @@ class PlayerPage:
             return 0
         size, frame = pattern.group_size, self._drawn.frames[number]
         added = frame.sends is not None and bool(frame.sends.reduce.any())
-        pieces = (piece for member in range(min(size, COUNTED)) for piece in frame.pieces(member))
+        pieces = (piece for member in range(min(size, 16)) for piece in frame.pieces(member))
         counts = {piece.count for piece in pieces if piece.count < size or (added and piece.arrived)} - {1}
         return min(counts, default=2)
 
 
 def title_line(run: CollectiveRun, width: int, palette: Palette, lead: str = "") -> Text:
-    """``psum_scatter over Y   ring   bf16[1024,8192] X_{U_Y}``: as much of it as there is room for.
-
-    `lead` is what the collective belongs to.
-    """
+    """``psum_scatter over Y ring bf16[1024,8192] X_{U_Y}``: as much of it as there is room for. `lead` is
+    what the collective belongs to."""
     layout = run.question.layout
     array = layout.array
     parts = [
@@ -211,7 +201,7 @@ def title_line(run: CollectiveRun, width: int, palette: Palette, lead: str = "")
         Text(f"{shaped(array.dtype, array.shape)}, {times(layout.shard_shape)} per device", "dim"),
     ]
     room = width - parts[0].cell_len - GAP - 1
-    if SHORTEST <= room < parts[1].cell_len:
+    if len("by ring…") <= room < parts[1].cell_len:
         # Who goes from one algorithm to the next has to see which it is.
         parts[1].truncate(room, overflow="ellipsis")
     return _fitting(parts, width)
@@ -222,7 +212,7 @@ def progress_line(run: CollectiveRun, number: int, width: int, playing: str = ""
     rounds = run.schedule.rounds
     width -= len(playing) + GAP if playing else 0
     where = f"round {number:,} of {rounds:,}".ljust(len(f"round {rounds:,} of {rounds:,}"))
-    room = max(4, min(width - len(where) - GAP, MAX_BAR))
+    room = max(4, min(width - len(where) - GAP, 60))
     done = room * number // rounds if rounds else room
     marks = [TO_DO] * room
     marks[:done] = [DONE] * done
@@ -246,14 +236,15 @@ def words_line(run: CollectiveRun, number: int, width: int) -> Text:
     else:
         phases = dict.fromkeys(map(run.phase_name, run.schedule.phases))
         line = Text(" → ".join(phases), "bold")
-    line.truncate(width, overflow="ellipsis")
-    return line
+    return cut(line, width)
 
 
 def state_line(run: CollectiveRun, drawn: CollectiveRun, number: int, width: int) -> Text | None:
-    """The line on every device's data before the first round and after the last; None between. `drawn` is the
-    run whose numbers are shown."""
-    pattern = run.schedule.pattern
+    """Every device's data before the first round and after the last, as in `drawn`; None between."""
+    pattern, smaller = run.schedule.pattern, []
+    if drawn.question.layout != run.question.layout:
+        shape = times(drawn.question.layout.array.shape)
+        smaller = [Text(f"shown on a smaller array, {shape}", "dim")]
     if not number:
         has = "each device has one addend" if pattern.reduces else "each device has one shard"
         if pattern.kind == "broadcast":
@@ -262,7 +253,7 @@ def state_line(run: CollectiveRun, drawn: CollectiveRun, number: int, width: int
         shape = f", {times(run.question.layout.shard_shape)}"
         if line.cell_len + len(shape) <= width:
             line.append(shape)
-        return _fitting([line, *_smaller(run, drawn)], width)
+        return _fitting([line, *smaller], width)
     if number < run.schedule.rounds:
         return None
     after = drawn.frames.after
@@ -274,20 +265,13 @@ def state_line(run: CollectiveRun, drawn: CollectiveRun, number: int, width: int
     if drawn.final is not None:
         result = f"  {shaped(dtype, drawn.final.shape)} {drawn.question.final_spec}"
         parts.append(Text.assemble(("FINAL RESULT", "bold"), result))
-    return _fitting([*parts, *_smaller(run, drawn)], width)
-
-
-def _smaller(run: CollectiveRun, drawn: CollectiveRun) -> list[Text]:
-    """A note that the numbers are those of a smaller array, where they are."""
-    if drawn.question.layout == run.question.layout:
-        return []
-    return [Text(f"shown on a smaller array, {times(drawn.question.layout.array.shape)}", "dim")]
+    return _fitting([*parts, *smaller], width)
 
 
 def cost_summary(run: CollectiveRun, links_of: str | None, number: int, width: int) -> list[Text]:
-    """The cost up to a round, beside that of all rounds and the least possible, ``sent 12 KiB of 24 KiB per
-    device, min 24 KiB``; rounds and time. `links_of` is the target whose links they are; empty where they
-    are assumed, None where times are not shown."""
+    """``sent 12 KiB of 24 KiB per device, min 24 KiB``: the cost up to a round, beside that of all and the
+    least possible; rounds and time. `links_of` is the target whose links they are; empty where they are
+    assumed, None where times are not shown."""
     bound, rounds = run.bound, run.schedule.rounds
     if run.cost is None:
         fewest = f"min {human_bytes(bound.wire_bytes)}, {plural(bound.rounds, 'round')}"
@@ -301,7 +285,7 @@ def cost_summary(run: CollectiveRun, links_of: str | None, number: int, width: i
     sent = Text.assemble(
         ("sent ", "dim"),
         (human_bytes(cost.bytes(number)).rjust(LONGEST), "bold"),
-        f" of {human_bytes(cost.bytes(rounds))}{' per device' if width >= READABLE else ''}",
+        f" of {human_bytes(cost.bytes(rounds))}{' per device' if width >= 44 else ''}",
         (", optimal" if least == cost.bytes(rounds) else f", min {human_bytes(least)}", "dim"),
     )
     took = Text.assemble(
@@ -335,8 +319,7 @@ def _fitting(parts: list[Text], width: int) -> Text:
     """The first parts of a line, as many as fit; the first is cut where it must be."""
     line = parts[0].copy()
     if line.cell_len > width:
-        line.truncate(width, overflow="ellipsis")
-        return line
+        return cut(line, width)
     for part in parts[1:]:
         if line.cell_len + GAP + 1 + part.cell_len > width:
             break

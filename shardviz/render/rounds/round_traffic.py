@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from rich.text import Text
@@ -19,22 +19,18 @@ from shardviz.render.lines import GAP, bar
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.units import human_bytes
 
-LISTED = 8
-"""Messages that are named one by one."""
 MAX_DRAWN = 32
 """Links, and rounds, of which each link's bytes are drawn."""
-BAR = 8
 LONGEST = len("1.33 MiB")
 """Columns of a link's bar, and of its bytes."""
-LINKS = "links  "
 MAX_FOLLOWED = 2**15
 """Messages between others than neighbours of which every link tells what they carry; of more none does."""
 
 
 @dataclass(frozen=True)
 class Moves:
-    """Entry k are the `span` consecutive chunks from `first[k]` on, counted modulo all `chunks`, which go to
-    or come from member `others[k]`."""
+    """Entry k are the `span` consecutive chunks from `first[k]` on, modulo all `chunks`, which go to or come
+    from member `others[k]`."""
 
     first: list[int]
     others: list[int]
@@ -46,7 +42,6 @@ class Moves:
 
     @property
     def listed(self) -> list[int]:
-        """All the chunks, each once."""
         if self.span == 1:
             return list(dict.fromkeys(self.first))
         if len(self.first) == 1 and self.first[0] + self.span <= self.chunks:
@@ -67,38 +62,29 @@ class RoundTraffic:
         self._sends = Sends(nothing, nothing, nothing, nothing.astype(bool))
         if number:
             self._sends = carried(run, run.schedule.round(number))
-        self._found: dict[tuple[int, int], list[int]] = {}
+        self.chunks = cache(self._chunks)
 
     def sent(self, member: int) -> Moves:
-        """The chunks that a member sends."""
-        return self._moves(*self._sent_by(member))
+        return Moves(*self._sent_by(member), self._sends.span, self._all)
 
     def received(self, member: int) -> Moves:
-        """The chunks that a member receives."""
-        return self._moves(*self._received_by(member))
-
-    def chunks(self, origin: int, target: int) -> list[int]:
-        """The chunks on the link from one member to its neighbour; none where messages are too many."""
-        if (origin, target) not in self._found:
-            self._found[origin, target] = self._chunks(origin, target)
-        return self._found[origin, target]
+        return Moves(*self._received_by(member), self._sends.span, self._all)
 
     def _chunks(self, origin: int, target: int) -> list[int]:
+        """The chunks on the link from one member to its neighbour; none where messages are too many."""
         if isinstance(self._topology, Switch):
             moves = self.sent(origin) if target == self._size else self.received(target)
         elif self._is_direct:
             chunks, others = self._sent_by(origin)
             here = [chunk for chunk, other in zip(chunks, others, strict=True) if other == target]
-            moves = self._moves(here, [target] * len(here))
+            moves = Moves(here, [target] * len(here), self._sends.span, self._all)
         elif len(self._sends) > MAX_FOLLOWED:
             return []
         else:
             entries = self._on(origin, target).nonzero()[0]
-            moves = self._moves(self._sends.chunk[entries].tolist(), self._sends.dst[entries].tolist())
+            chunks = self._sends.chunk[entries].tolist()
+            moves = Moves(chunks, self._sends.dst[entries].tolist(), self._sends.span, self._all)
         return moves.listed
-
-    def _moves(self, chunks: list[int], others: list[int]) -> Moves:
-        return Moves(chunks, others, self._sends.span, self._all)
 
     @cached_property
     def _sent_by(self) -> Callable[[int], tuple[list[int], list[int]]]:
@@ -174,8 +160,8 @@ def carried(run: CollectiveRun, sends: Sends) -> Sends:
 
 
 def link_lines(run: CollectiveRun, group: int, number: int, width: int) -> list[Text]:
-    """``links  0→1 ████████ 4 MiB``: the bytes on each link in a round, and a bar that is longest for the
-    most of any round; nothing for many links or rounds."""
+    """``links 0→1 ████████ 4 MiB``: the bytes on each link in a round, and a bar that is longest for the most
+    of any round; nothing for many links or rounds."""
     links, rounds = run.links.topology.links, run.schedule.rounds
     if not 0 < links <= MAX_DRAWN or not 0 < rounds <= MAX_DRAWN:
         return []
@@ -187,14 +173,11 @@ def link_lines(run: CollectiveRun, group: int, number: int, width: int) -> list[
         ends = "→".join(named[min(node, len(named) - 1)] for node in run.links.topology.ends(link))
         size = loads[number - 1][link] if number else 0
         words = human_bytes(size).rjust(LONGEST) if size else ""
-        cells.append(
-            f"{ends} {bar(size, most, BAR).ljust(BAR, '·')} {words}".ljust(len(ends) + BAR + LONGEST + 2)
-        )
+        drawn = bar(size, most, 8).ljust(8, "·")
+        cells.append(f"{ends} {drawn} {words}".ljust(len(ends) + 8 + LONGEST + 2))
     longest = max(map(len, cells))
-    a_line = max(1, (width - len(LINKS) + GAP) // (longest + GAP))
-    lines = [
-        Text.assemble((LINKS if not start else " " * len(LINKS), "dim")) for start in range(0, links, a_line)
-    ]
+    a_line = max(1, (width - 7 + GAP) // (longest + GAP))
+    lines = [Text.assemble((f"{'' if start else 'links':7}", "dim")) for start in range(0, links, a_line)]
     for number, cell in enumerate(cells):
         lines[number // a_line].append(cell.ljust(longest + GAP))
     return lines
@@ -213,8 +196,8 @@ def round_words(run: CollectiveRun, number: int) -> str:
 
 
 def sends_line(sends: Sends, pattern: Pattern, axes: Sequence[str]) -> str:
-    """``each sends 1 chunk to the next``, ``pairs 2 apart swap 2 chunks``, ``0→1, 2→3``. `axes` names the
-    dimensions of the group. Members, not devices, are numbered."""
+    """``each sends 1 chunk to the next``, ``pairs 2 apart swap 2 chunks``, ``0→1, 2→3``: members, not
+    devices. `axes` names the dimensions of the group."""
     if not len(sends):
         return "nothing is sent"
     n = pattern.group_size
@@ -227,10 +210,15 @@ def sends_line(sends: Sends, pattern: Pattern, axes: Sequence[str]) -> str:
     if everyone and len(src) == n * (n - 1) and n > 2:
         return f"each sends {what} to every other"
     if everyone:
-        where = _along(src, dst, pattern.dims, axes) or _swapped(src, dst) or _around(src, dst, n)
-        if where:
+        where = _along(src, dst, pattern.dims, axes)
+        if not where and len(apart := _different(src ^ dst)) == 1:
+            distance = int(apart[0])
+            where = f"pairs {distance} apart swap {{}}" if n > 2 else "the two swap {}"
+            if distance & (distance - 1):
+                where = f"partners (number xor {distance}) swap {{}}"
+        if where := where or _around(src, dst, n):
             return where.format(what)
-    if len(src) <= LISTED:
+    if len(src) <= 8:
         named = ", ".join(f"{a}→{b}" for a, b in zip(src.tolist(), dst.tolist(), strict=True))
         return f"{named}: {what}" + (" each" if len(src) > 1 and most == least else "")
     named = ", ".join(f"{a}→{b}" for a, b in zip(src[:3].tolist(), dst[:3].tolist(), strict=True))
@@ -252,16 +240,6 @@ def _along(src: Ints, dst: Ints, dims: tuple[int, ...], axes: Sequence[str]) -> 
         dim = next(i for i, each in enumerate(step) if each)
         found.append(f"{_shift(_signed(step[dim], dims[dim]), dims[dim])} along {axes[dim]}")
     return f"each sends {{}} {_listed(found)}"
-
-
-def _swapped(src: Ints, dst: Ints) -> str:
-    apart = _different(src ^ dst)
-    if len(apart) != 1:
-        return ""
-    distance = int(apart[0])
-    if distance & (distance - 1):
-        return f"partners (number xor {distance}) swap {{}}"
-    return f"pairs {distance} apart swap {{}}" if len(src) > 2 else "the two swap {}"
 
 
 def _around(src: Ints, dst: Ints, n: int) -> str:

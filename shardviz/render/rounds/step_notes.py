@@ -22,8 +22,6 @@ from shardviz.stepping.collective_run import CollectiveRun, Verdict
 from shardviz.units import exact_bytes, human_bytes, measured_rate, rate, seconds, shaped, times
 
 SEPARATOR = "   "
-ARROW = re.compile(r"([^ →]+)→([0-9]+)(?: |$)")
-COUNT = re.compile(r"(?:Σ|of )([0-9]+)$")
 
 
 def headline(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
@@ -54,10 +52,8 @@ def legend_lines(
 
 
 def marks(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]], count: int = 0) -> str:
-    """``▸ has just arrived   ╱ partial sum``: an entry for each mark that is drawn.
-
-    `count` is the sum that is named, 0 for the largest.
-    """
+    """``▸ has just arrived ╱ partial sum``: an entry for each mark that is drawn. `count` is the sum that is
+    named, 0 for the largest."""
     return SEPARATOR.join(entry.replace(" ", GLUE) for entry in _entries(run, drawn, count))
 
 
@@ -83,7 +79,7 @@ def _entries(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]],
         yield f"{ARRIVED} has just arrived"
     if any(cell.partial and cell.needed for cell, _ in full):
         yield f"{PARTIAL} {f'{combined} so far' if combined else 'partial sum'}"
-    counts = [COUNT.search(cell.label(form) or "") for cell, form in full if cell.count]
+    counts = [re.search(r"(?:Σ|of )([0-9]+)$", cell.label(form) or "") for cell, form in full if cell.count]
     most = max((int(count[1]) for count in counts if count), default=0)
     if most:
         most = count or most
@@ -98,7 +94,7 @@ def _entries(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]],
         yield "│ waiting to go on"
     for stats, each in drawn:
         sent = next((row.sent for row in stats.rows if row.sent), "")
-        if each.sent_at is not None and (arrow := ARROW.match(sent)):
+        if each.sent_at is not None and (arrow := re.match(r"([^ →]+)→([0-9]+)(?: |$)", sent)):
             yield f"{arrow[0].strip()} sent {arrow[1]} to device {arrow[2]}"
             break
     if run.schedule.pattern.kind == "all_to_all":
@@ -113,7 +109,7 @@ def _entries(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]],
 
 
 def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
-    """The verdict: all values equal, or how many differ, where the first of them is, and a likely cause."""
+    """All values equal, or how many differ, where the first of them is, and a likely cause."""
     result, ran = verdict.verification, verdict.ran
     kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
     verifier = f"JAX {dict(ran.versions).get('jax', '')}".strip() + f" on {plural(mesh.size, kind)}: "
@@ -139,14 +135,10 @@ def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
 
 MAX_GROUP = 4096
 """Members of a group beyond which only `--compare` looks at the other algorithms."""
-OTHERS = 6
-"""Algorithms to compare with in a sentence; `--compare` has all."""
 HEADINGS = ("", "algorithm", "rounds", "sent", "× least", "busiest link", "waiting", "time")
 RIGHT = frozenset({2, 3, 4, 5, 6, 7})
 LEFT_OUT = ((4, 5), (4, 5, 6), (2, 4, 5, 6), (2, 3, 4, 5, 6))
 """The columns that a table does without, where there is less and less room."""
-MAX_LINE = 1000
-"""Columns of a line that its reader breaks."""
 CHOSEN = "▸"
 
 
@@ -170,45 +162,29 @@ def cost_lines(run: CollectiveRun, width: int, verbose: bool = False) -> list[Te
     lines = sentence(
         f"{plural(schedule.rounds, 'round')}{cut}, {sent}", width, lead=f"{schedule.algorithm}: "
     )
-    lines += [*sentence(took, width), *sentence(_plan_words(run), width)]
-    lines += sentence(f"{least(run.bound)}.", width, style="dim" * (not verbose))
-    if verbose:
-        lines += [*sentence(_other_words(run), width), *formula_lines(run, width)]
-    return lines
-
-
-def _plan_words(run: CollectiveRun) -> str:
-    """The time by formula, where the rounds take longer by more than a hop each; "" elsewhere."""
-    closed, hops = run.closed_form.seconds, run.schedule.rounds * run.used_links.spec.latency
+    lines += sentence(took, width)
+    closed, hops = run.closed_form.seconds, schedule.rounds * run.used_links.spec.latency
     is_on_torus = any(level.is_torus for level in run.links.levels)
     # Plans price a permute as one to the neighbours.
-    is_permute = run.schedule.pattern.kind == "permute"
-    if not closed or not is_on_torus or is_permute or run.timeline.seconds <= closed + hops:
-        return ""
-    return (
-        f"Plans count {seconds(closed)}: messages are forwarded while they come in, and no round waits for "
-        "another."
-    )
-
-
-def _other_words(run: CollectiveRun) -> str:
-    """``Others: bidirectional-ring 4 rounds, 8 B; …``; empty where nothing else can do it."""
-    schedule = run.schedule
+    if closed and is_on_torus and schedule.pattern.kind != "permute" and timeline.seconds > closed + hops:
+        words = "messages are forwarded while they come in, and no round waits for another."
+        lines += sentence(f"Plans count {seconds(closed)}: {words}", width)
+    lines += sentence(f"{least(run.bound)}.", width, style="dim" * (not verbose))
+    if not verbose:
+        return lines
     compared = run.rows if schedule.pattern.group_size <= MAX_GROUP else ()
-    rows = [row for row in _able(compared) if row.algorithm != schedule.algorithm]
-    if not rows:
-        return ""
-    named = [
+    others = [
         f"{row.algorithm} {plural(row.rounds, 'round')}, {human_bytes(row.device_bytes)}"
-        for row in rows[:OTHERS]
+        for row in _able(compared)
+        if row.algorithm != schedule.algorithm
     ]
-    more = f"; {len(rows) - OTHERS} more: --compare" if len(rows) > OTHERS else ""
-    return f"Others: {'; '.join(named)}{more}."
+    others[6:] = [f"{len(others) - 6} more: --compare"] * (len(others) > 6)
+    lines += sentence(f"Others: {'; '.join(others)}." * bool(others), width)
+    return [*lines, *formula_lines(run, width)]
 
 
 def formula_lines(run: CollectiveRun, width: int) -> list[Text]:
-    """The time in closed form, independent of the algorithm: its bound, how it is counted, and what the book
-    counts."""
+    """The time in closed form, of any algorithm: its bound, how it is counted, and what the book counts."""
     time = run.closed_form
     if not time.bound:
         return []
@@ -250,7 +226,13 @@ def comparison_view(run: CollectiveRun, width: int, palette: Palette) -> list[Te
     rows = [_cells(run, row, row.algorithm in starred) for row in able]
     lines = fitting_columns(rows, width, 0, RIGHT, HEADINGS)
     if lines is None:
-        lines = records([[*row[:2], *_named(row[2:])] for row in rows], width)
+        named = []
+        for row, cells in zip(able, rows, strict=True):
+            _, sent, ratio, busiest, waiting, _ = (cell.plain for cell in cells[2:])
+            told = [plural(row.rounds, "round"), f"{sent} sent" + f" ({ratio}× least)" * bool(ratio)]
+            told += [f"{busiest} on a link", *[f"{waiting} waiting"] * (waiting != "0")]
+            named.append([*cells[:2], *map(Text, told), cells[-1]])
+        lines = records(named, width)
     what = f"{exact_bytes(run.bytes)} over {plural(run.schedule.pattern.group_size, 'device')}"
     question = f"{what}, on a {run.links.topology} with {link_text(run)}"
     asked = [*sentence(question, width), *formula_lines(run, width)]
@@ -296,15 +278,4 @@ def _cells(run: CollectiveRun, row: Timeline, fastest: bool) -> list[Text]:
         Text(human_bytes(row.busiest_bytes)),
         Text("?" if row.waiting is None else f"{row.waiting:,}", "" if row.waiting else "dim"),
         Text(duration(row.seconds, row.waiting), "bold" if fastest else ""),
-    ]
-
-
-def _named(cells: Sequence[Text]) -> list[Text]:
-    rounds, sent, ratio, busiest, waiting, time = (cell.plain for cell in cells)
-    return [
-        Text(plural(int(rounds.replace(",", "")), "round")),
-        Text(f"{sent} sent" + (f" ({ratio}× least)" if ratio else "")),
-        Text(f"{busiest} on a link"),
-        *([] if waiting == "0" else [Text(f"{waiting} waiting")]),
-        Text(time, cells[-1].style),
     ]

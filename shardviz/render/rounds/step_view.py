@@ -1,5 +1,5 @@
-"""A collective from BEFORE over its rounds to AFTER, and its cost; one round; a summary; every device's
-shard as JAX prints it, each number in the colour of its chunk."""
+"""A collective from BEFORE over its rounds to AFTER, and its cost; one round; a summary; every device's shard
+as JAX prints it, each number in the colour of its chunk."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rich.text import Text
 from shardviz.collectives.algorithms import ALGORITHMS
 from shardviz.collectives.trace import MAX_PIECES
 from shardviz.errors import QuestionError, plural
-from shardviz.render.canvas import visible
 from shardviz.render.caption import DeviceLabels
 from shardviz.render.lines import (
+    GAP,
     SHELF_GAP,
     Cell,
     as_text,
@@ -26,6 +26,7 @@ from shardviz.render.lines import (
     shelve,
     table,
     trimmed,
+    visible,
 )
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.rounds.array_lines import SHARD_LINES, StyleOf, array_lines, digits_of
@@ -39,17 +40,7 @@ from shardviz.units import human_bytes, shaped
 SHORT, FOR_TWO = 38, 80
 """Lines of a page, beyond which its rounds take half its width each, and the columns that this takes. A
 command adds two lines."""
-MAX_LINES = 200
-"""Lines that the rounds may take one under another; what takes more is summarised."""
-LEAST_WORDS = 36
-"""Columns for a sentence over a narrow picture."""
-SUMMARY_ROWS = 6
-"""Devices in a summary: the first four, a gap, the last."""
 MAX_RUNS = 12
-LOOKED_AT = 64
-"""Rounds of a phase that are looked at one by one, where they are not alike…"""
-LOOKED_AT_SENDS = 2**20
-"""…and what they send together."""
 TABLE_HEADINGS = ("", "rounds", "sends per round", "per device", "per round")
 
 
@@ -64,22 +55,37 @@ def step_view(
     said = [f"{algorithm.name}: {algorithm.summary}"]
     said += ["the numbers 0, 1, 2, … are only examples"] * run.question.counted
     above = [*headline(run, width, palette), *sentences(said, width, style="dim"), Text()]
-    is_drawn = number is None and _is_small(run, width, palette)
+    size, groups = run.schedule.pattern.group_size, len(shown_groups(run))
+    is_small = size <= MAX_ROWS and run.schedule.rounds * groups * (size + 2) <= 200
+    is_drawn = number is None and is_small
+    is_drawn = is_drawn and not BufferTable(run, 0, [0], width, palette, MAX_ROWS).summarised
     if number is not None:
         lines = one_round(run, number, width, palette)
     elif is_drawn:
         lines = [*_before(run, width, palette, MAX_ROWS), Text(), *_rounds(run, width, palette)]
         lines += [*_after(run, width, palette, MAX_ROWS), *_final(run, width, palette)]
     else:
-        lines = _summary(run, width, palette)
+        if run.question.shards is None and not run.followed:
+            words = f"there are more than {MAX_PIECES:,} chunks: their places are not tracked"
+            lines = [*round_table(run, width), *sentence(words, width, style="dim")]
+        else:  # the rounds in a table, between some of the devices before and after them
+            lines = [*_before(run, width, palette, 6), Text(), *round_table(run, width), Text()]
+            lines += [*_after(run, width, palette, 6), *_final(run, width, palette)]
+            hint = "--round N shows one round" + ("" if run.unlisted() else ", --json all of them")
+            lines += [*sentence(empty_note(run), width, style="dim"), *sentence(hint, width, style="dim")]
     below = [Text(), *cost_lines(run, width, verbose)]
     if is_drawn and not verbose and width >= FOR_TWO and len(above) + len(lines) + len(below) > SHORT:
-        lines = _short(run, width, palette)
+        # BEFORE beside AFTER, then the rounds, two beside one another.
+        half = (width - SHELF_GAP) // 2
+        ends = [draw(run, half, palette, MAX_ROWS) for draw in (_before, _after)]
+        lines = [*shelve(ends, width), Text(), *_rounds(run, width, palette, half)[:-1]]
+        after, final = run.frames.after, run.final
+        if after is None or final is None or final.shape != after.shape[1:]:
+            lines += _final(run, width, palette)
     return [trimmed(line, palette) for line in [*above, *lines, *below]]
 
 
 def one_round(run: CollectiveRun, number: int, width: int, palette: Palette) -> list[Text]:
-    """One frame with what is sent in it."""
     if number:
         phase, _ = run.schedule.phase(number)
         lines = sentence(run.phase_name(phase), width, lead=f"round {number} of {run.schedule.rounds}  ")
@@ -101,30 +107,6 @@ def one_round(run: CollectiveRun, number: int, width: int, palette: Palette) -> 
     drawn = BufferTable(run, number, groups, width, palette, MAX_ROWS)
     lines += drawn.lines()
     return [*lines, *_other_groups(run, groups, width), *legend_lines(run, [drawn], width, palette)]
-
-
-def _summary(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
-    """The rounds in a table, between some of the devices before and after them."""
-    if run.question.shards is None and not run.followed:
-        pieces = f"there are more than {MAX_PIECES:,} chunks: their places are not tracked"
-        return [*round_table(run, width), *sentence(pieces, width, style="dim")]
-    lines = [*_before(run, width, palette, SUMMARY_ROWS), Text(), *round_table(run, width), Text()]
-    lines += [*_after(run, width, palette, SUMMARY_ROWS), *_final(run, width, palette)]
-    hint = "--round N shows one round" + ("" if run.unlisted() else ", --json all of them")
-    lines += sentence(empty_note(run), width, style="dim")
-    return [*lines, *sentence(hint, width, style="dim")]
-
-
-def _short(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
-    """BEFORE beside AFTER, then the rounds of all phases, two beside one another; then the final result,
-    unless every device has it."""
-    half = (width - SHELF_GAP) // 2
-    ends = [draw(run, half, palette, MAX_ROWS) for draw in (_before, _after)]
-    lines = [*shelve(ends, width), Text(), *_rounds(run, width, palette, half)[:-1]]
-    after, final = run.frames.after, run.final
-    if after is not None and final is not None and final.shape == after.shape[1:]:
-        return lines
-    return [*lines, *_final(run, width, palette)]
 
 
 def _before(run: CollectiveRun, width: int, palette: Palette, rows: int) -> list[Text]:
@@ -179,7 +161,7 @@ def _rounds(run: CollectiveRun, width: int, palette: Palette, limit: int = 0) ->
         under: list[list[Text]] = [[] for _ in numbers]
         if not alike:
             wide = max(line.cell_len for body in bodies for line in body)
-            room = limit or max(wide, LEAST_WORDS)
+            room = limit or max(wide, 36)
             under = [sentence(said, room if 2 * room < width else width) for said in words]
         # Pictures beside one another stand at one height.
         deep = max(map(len, under))
@@ -205,15 +187,6 @@ def _other_groups(run: CollectiveRun, groups: range, width: int) -> list[Text]:
         return []
     said = f"{plural(more, 'other group')} of {plural(run.schedule.pattern.group_size, 'device')}"
     return sentence(f"{said} {'does' if more == 1 else 'do'} the same at the same time", width, style="dim")
-
-
-def _is_small(run: CollectiveRun, width: int, palette: Palette) -> bool:
-    """True if every round can be drawn with all its devices and chunks."""
-    size = run.schedule.pattern.group_size
-    groups = len(shown_groups(run))
-    if size > MAX_ROWS or run.schedule.rounds * groups * (size + 2) > MAX_LINES:
-        return False
-    return not BufferTable(run, 0, [0], width, palette, MAX_ROWS).summarised
 
 
 def round_table(run: CollectiveRun, width: int) -> list[Text]:
@@ -249,8 +222,8 @@ def _spans(run: CollectiveRun) -> Iterator[tuple[tuple[int, int], str, str, str,
     for phase in schedule.phases:
         last = first + phase.rounds - 1
         spans = [(first, last)] if phase.alike else [(number, number) for number in range(first, last + 1)]
-        most = LOOKED_AT_SENDS // max(1, len(phase.sends(phase.rounds // 2)))
-        most = max(3, min(LOOKED_AT, most))
+        # Rounds that are not alike are looked at one by one, 64 at most, and 2**20 sends.
+        most = max(3, min(64, 2**20 // max(1, len(phase.sends(phase.rounds // 2)))))
         if len(spans) > most:
             spans = [*spans[: most - 2], (first + most - 2, last - 1), (last, last)]
         name = run.phase_name(phase)
@@ -265,12 +238,8 @@ def _spans(run: CollectiveRun) -> Iterator[tuple[tuple[int, int], str, str, str,
         first = last + 1
 
 
-MAX_DEVICES = 16
-GAP = 2
-
-
 def shards_picture(
-    run: CollectiveRun, ended: bool, width: int, palette: Palette, max_devices: int = MAX_DEVICES
+    run: CollectiveRun, ended: bool, width: int, palette: Palette, max_devices: int = MAX_ROWS
 ) -> list[Text]:
     """BEFORE (or, `ended`, AFTER): a row a device; shards of several lines stand beside one another."""
     values = run.frames.after if ended else run.frames.before

@@ -1,17 +1,6 @@
-"""The lanes of a timeline as rows, time from left to right, at any width and for any stretch of the clock.
-
-Make a `TimelineRows` once for a timeline; a `Gantt` of it is a frame: make one for each width, window and
-choice. A frame costs what its cells cost, not what the timeline's operations cost::
-
-    rows = TimelineRows(timeline)
-    window = TimeWindow.whole(timeline.drawn_seconds)       # .zoom(0.5, at=share), .pan(0.25), .containing(…)
-    chart = Gantt(rows, width, palette, window, chosen=op, related=timeline.ops[op].after)
-    chart.line(y, 0, chart.width)                           # Text, for y below chart.height
-    chart.op_at(x, y)                                       # the number of the operation there, or None
-    chart.place_of(op)                                      # (y, first column, last column + 1), or None
-
-Line 0 has the ticks; then follow a line for each depth of loops, branches and calls, and the rows of lanes.
-"""
+"""The lanes of a timeline as rows, time from left to right, at any width and for any stretch of the clock: a
+frame costs what its cells cost, not what the timeline's operations cost. Line 0 has the ticks; then follow a
+line for each depth of loops, branches and calls, and the rows of lanes."""
 
 from __future__ import annotations
 
@@ -24,8 +13,7 @@ from itertools import groupby
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.canvas import LineBuilder
-from shardviz.render.lines import printable, records
+from shardviz.render.lines import LineBuilder, printable, records
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.times.timeline_rows import HIDDEN, TIGHT, LaneRow, TimelineRows, TimeWindow, ticks
 from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp, TimeSpan
@@ -37,21 +25,13 @@ HEIGHTS = "▁▂▃▄▅▆▇█"
 """A cell with several operations: the share of its time in which one of them runs."""
 ENDS = "▏▎▍▌▋▊▉"
 """The last cell of a bar, in eighths."""
-HALF, EIGHTH = "▐", "▕"
-"""The first cell of a bar that begins in its middle, or near its end."""
-GRID = "·"
-MARKED = Style(bold=True, reverse=True)
-CHOSEN, RELATED = "▸", "◂"
-Piece = tuple[int, str, Style]
-LABELS = 5, 14
-"""Columns of the lanes' names at least and at most."""
 FIGURED, FIGURES = 80, 20
 """Columns of a chart that has the times of a lane beside its name, and those that they take."""
 
 
 class Gantt:
     """A frame of a timeline: the stretch `window` in `width` columns, a canvas of `height` lines. `chosen` is
-    the operation that the user looks at and `related` are others to mark. `left` is the first column of the
+    the operation that the user looks at, `related` are others to mark, `left` is the first column of the
     chart, after the lanes' names; charts above one another share it."""
 
     def __init__(
@@ -73,10 +53,10 @@ class Gantt:
         self.columns = max(width - self.left, 1)
         self._cell = window.seconds / self.columns
         self._marks: dict[int, list[tuple[int, str]]] = {}
-        for number in related:
-            self._mark(number, RELATED)
-        if chosen is not None:
-            self._mark(chosen, CHOSEN)
+        marked = [*((number, "◂") for number in related), *([] if chosen is None else [(chosen, "▸")])]
+        for number, glyph in marked:
+            if (place := self.place_of(number)) is not None:
+                self._marks.setdefault(place[0], []).append((place[1], glyph))
         self._drawn: dict[int, Text] = {}
 
     @property
@@ -91,7 +71,15 @@ class Gantt:
     def line(self, y: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line, drawn when it is first asked for."""
         if y not in self._drawn:
-            self._drawn[y] = self._draw(y)
+            if y:
+                self._drawn[y] = self._brackets(self.rows.spans[y - 1]) if y < self.top else self._row(y)
+            else:
+                line = LineBuilder(0, self.width)
+                if self._figures:
+                    line.put(self.left - FIGURES, f"{'busy':>8} {'exposed':>9}", DIM)
+                for x, text in self._tick_columns:
+                    line.put(x, "│" + text if x + 1 + len(text) <= self.width else "│", DIM)
+                self._drawn[y] = line.text()
         return self._drawn[y][left:right]
 
     def column_of(self, time: float) -> int:
@@ -105,8 +93,12 @@ class Gantt:
             return None
         row = self.rows.rows[index]
         start = self.window.start + (x - self.left) * self._cell
-        unknown = self._unknown(index, start, start + self._cell)
-        return row.longest(start, start + self._cell) if unknown is None else unknown
+        if self.rows.is_first_of_lane(index):  # which has the marks of operations without an estimate
+            starts, numbers = self.rows.unknown[row.lane]
+            i = bisect_left(starts, start)
+            if i < len(starts) and starts[i] < start + self._cell:
+                return numbers[i]
+        return row.longest(start, start + self._cell)
 
     def place_of(self, op: int) -> tuple[int, int, int] | None:
         """The line of an operation, its first column, and the one after its last; None outside the window."""
@@ -117,23 +109,6 @@ class Gantt:
         first = max(self.column_of(timed.start), self.left)
         last = min(max(self.column_of(timed.end - self._cell * TIGHT) + 1, first + 1), self.width)
         return self.top + row, min(first, self.width - 1), last
-
-    def _mark(self, op: int, glyph: str) -> None:
-        place = self.place_of(op)
-        if place is not None:
-            self._marks.setdefault(place[0], []).append((place[1], glyph))
-
-    def _draw(self, y: int) -> Text:
-        if y == 0:
-            line = LineBuilder(0, self.width)
-            if self._figures:
-                line.put(self.left - FIGURES, f"{'busy':>8} {'exposed':>9}", DIM)
-            for x, text in self._tick_columns:
-                line.put(x, "│" + text if x + 1 + len(text) <= self.width else "│", DIM)
-            return line.text()
-        if y < self.top:
-            return self._brackets(self.rows.spans[y - 1])
-        return self._row(y)
 
     @cached_property
     def _tick_columns(self) -> list[tuple[int, str]]:
@@ -168,7 +143,7 @@ class Gantt:
         index = y - self.top
         row = self.rows.rows[index]
         cells: dict[int, tuple[str, Style]] = {}
-        pieces: list[Piece] = [*self.runs(row), *self._unknown_marks(row, index)]
+        pieces: list[tuple[int, str, Style]] = [*self.runs(row), *self._unknown_marks(row, index)]
         for x, piece, style in pieces:
             cells |= {at: (letter, style) for at, letter in enumerate(piece, x)}
         waits = self._timeline.lanes[row.lane].kind == "compute"
@@ -181,8 +156,8 @@ class Gantt:
             if lane is not None:
                 cells[x] = WAITING, self._styles.bar(lane)
             elif x in grid:
-                cells[x] = GRID, DIM
-        cells |= {x: (glyph, MARKED) for x, glyph in self._marks.get(y, ())}
+                cells[x] = "·", DIM
+        cells |= {x: (glyph, Style(bold=True, reverse=True)) for x, glyph in self._marks.get(y, ())}
         line = LineBuilder(0, self.width)
         if self.rows.is_first_of_lane(index):
             name = self._names[row.lane]
@@ -198,16 +173,7 @@ class Gantt:
             line.put(columns[0], "".join(cells[x][0] for x in columns), style)
         return line.text()
 
-    def _unknown(self, index: int, start: float, end: float) -> int | None:
-        """The first operation of a row's lane between two times that nobody can estimate."""
-        if not self.rows.is_first_of_lane(index):
-            return None
-        starts, numbers = self.rows.unknown[self.rows.rows[index].lane]
-        i = bisect_left(starts, start)
-        return numbers[i] if i < len(starts) and starts[i] < end else None
-
-    def _unknown_marks(self, row: LaneRow, index: int) -> Iterator[Piece]:
-        """The marks of operations without an estimate."""
+    def _unknown_marks(self, row: LaneRow, index: int) -> Iterator[tuple[int, str, Style]]:
         starts = self.rows.unknown[row.lane][0] if self.rows.is_first_of_lane(index) else []
         i = bisect_left(starts, self.window.start)
         while i < len(starts) and starts[i] <= self.window.end:
@@ -216,7 +182,7 @@ class Gantt:
             # The next one that is in another cell.
             i = bisect_left(starts, self.window.start + (x - self.left + 1) * self._cell, i + 1)
 
-    def runs(self, row: LaneRow) -> Iterator[Piece]:
+    def runs(self, row: LaneRow) -> Iterator[tuple[int, str, Style]]:
         """Pieces for the operations of a row: bars where they fill cells, heights where several share one."""
         starts, ends, cell = row.starts, row.ends, self._cell
         tight, count = cell * TIGHT, len(row.starts)
@@ -251,7 +217,7 @@ class Gantt:
                 elif last > i and ends[last] >= right - tight:
                     yield self.left + x, FULL, self._styles.of(self._timeline.ops[row.ops[last]]).glyph
             elif last == i and end >= right - tight:
-                sizes = ((0.75, FULL), (0.375, HALF), (0.0625, EIGHTH))
+                sizes = ((0.75, FULL), (0.375, "▐"), (0.0625, "▕"))
                 if glyph := next((glyph for least, glyph in sizes if share >= least), ""):
                     yield self.left + x, glyph, style.glyph
             else:
@@ -262,7 +228,9 @@ class Gantt:
                 yield self.left + x, HEIGHTS[height - 1], glyphs
             x += 1
 
-    def _bar(self, op: TimedOp, first: int, stop: int, style: BarStyle, is_cut: bool) -> Iterator[Piece]:
+    def _bar(
+        self, op: TimedOp, first: int, stop: int, style: BarStyle, is_cut: bool
+    ) -> Iterator[tuple[int, str, Style]]:
         """A bar over whole cells with the operation's name in it, where it has room."""
         x, length = self.left + first, stop - first
         if is_cut and length > 1:
@@ -288,15 +256,17 @@ def path_lines(chart: Gantt) -> list[Text]:
     return [line.text()]
 
 
+def is_matmul(op: TimedOp) -> bool:
+    return op.op in ("matmul", "dot", "convolution", "einsum")
+
+
 class BarStyle:
     """The `fill` of a bar without colours, its style with its name in it, and that of its glyphs alone."""
 
     def __init__(self, fill: str, colour: str, ink: str, shown: bool) -> None:
-        self.fill = fill
+        self.fill = FULL if shown else fill
         self.bar = Style(color=ink, bgcolor=colour) if shown else Style()
         self.glyph = Style(color=colour) if shown else Style()
-        if shown:
-            self.fill = FULL
 
 
 class LaneStyles:
@@ -306,8 +276,7 @@ class LaneStyles:
         self._lanes = timeline.lanes
         shown = palette.shown
         # A lane has the colour of its first mesh axis, or that of what it does.
-        firsts = [lane.name.partition(",")[0].strip() for lane in timeline.lanes]
-        named = [*zip(firsts, timeline.lanes, strict=True)]
+        named = [(lane.name.partition(",")[0].strip(), lane) for lane in timeline.lanes]
         axes = tuple(dict.fromkeys(first for first, lane in named if lane.kind == "axis"))
         colours = [
             palette.axis_colour(axes, first) if lane.kind == "axis" else palette.lanes[lane.kind]
@@ -328,7 +297,6 @@ class LaneStyles:
         return self._moving[op.lane]
 
     def bar(self, lane: int) -> Style:
-        """The style of a lane's glyphs."""
         return self._moving[lane].glyph
 
     def name(self, lane: int) -> Style:
@@ -338,24 +306,16 @@ class LaneStyles:
         return Style(bold=True)
 
 
-MATMULS = frozenset({"matmul", "dot", "convolution", "einsum"})
-
-
-def is_matmul(op: TimedOp) -> bool:
-    return op.op in MATMULS
-
-
 def first_column(timeline: ProgramTimeline, width: int) -> int:
     """The first column of a timeline's chart of that width, after the names of its lanes."""
     longest = max((len(name) for name in lane_names(timeline)), default=0)
     if timeline.memory is not None and timeline.memory.curve:
         longest = max(longest, len("15.8 GiB"))
     figures = FIGURES if width >= FIGURED else 0
-    return min(max(longest, LABELS[0]), LABELS[1], max(width // 4, LABELS[0])) + 1 + figures
+    return min(max(longest, 5), 14, max(width // 4, 5)) + 1 + figures
 
 
 def lane_names(timeline: ProgramTimeline) -> list[str]:
-    """The lanes' names as they can be printed."""
     return [printable(lane.name) for lane in timeline.lanes]
 
 

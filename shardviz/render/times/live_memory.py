@@ -9,8 +9,7 @@ from operator import itemgetter
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.canvas import LineBuilder
-from shardviz.render.lines import Cell, as_text, fitting_columns, records, sentence
+from shardviz.render.lines import Cell, LineBuilder, as_text, fitting_columns, records, sentence
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.times.gantt import FULL, HEIGHTS, LESS, WAITING, Gantt
 from shardviz.timeline.program_timeline import MemoryReport
@@ -24,13 +23,6 @@ NEGLIGIBLE = 0.001
 LISTED = 6
 """Operations without an estimate, and buffers, that are listed."""
 
-PEAK = "▼"
-LIMIT = "┄"
-NEAR = 3
-"""A limit of up to so many times the peak is drawn; a larger one would leave nothing to see."""
-TALL = 4
-"""Lines of the curve, unless another height is asked for."""
-
 
 def most_bytes(memory: MemoryReport, start: float, end: float) -> int:
     """The most live bytes between two times; 0 before the curve begins."""
@@ -39,13 +31,14 @@ def most_bytes(memory: MemoryReport, start: float, end: float) -> int:
     return max((size for _, size in memory.curve[first:stop]), default=0)
 
 
-def memory_lines(chart: Gantt, height: int = TALL) -> list[Text]:
+def memory_lines(chart: Gantt, height: int = 4) -> list[Text]:
     """The peak's line, then `height` lines of the curve, in the columns of the chart; no curve, no line."""
     memory = chart.rows.timeline.memory
     if memory is None or not memory.curve:
         return []
     limit, top = memory.limit_bytes, max(memory.peak_bytes, *(size for _, size in memory.curve), 1)
-    if limit is not None and limit <= NEAR * top:
+    # A larger limit would leave nothing to see.
+    if limit is not None and limit <= 3 * top:
         top = max(limit, top)
     cell = chart.window.seconds / chart.columns
     end = chart.rows.timeline.drawn_seconds
@@ -69,9 +62,9 @@ def _peak_line(memory: MemoryReport, chart: Gantt) -> Text:
         room = max(chart.width - x, x - chart.left + 1) - 2
         text = next(text for text in texts if len(text) <= room or not text)
         if x + 2 + len(text) <= chart.width:
-            line.put(x, f"{PEAK} {text}", bold)
+            line.put(x, f"▼ {text}", bold)
         else:
-            line.put(x - 1 - len(text), f"{text} {PEAK}", bold)
+            line.put(x - 1 - len(text), f"{text} ▼", bold)
     else:
         text = next(text for text in texts if len(text) + 2 <= chart.columns or not text)
         before = x < chart.left
@@ -98,18 +91,14 @@ def _line(chart: Gantt, eighths: list[int], row: int, height: int, top: int, lim
         if level > 0:
             line.put(chart.left + x, HEIGHTS[level - 1], style)
         elif is_limit:
-            line.put(chart.left + x, LIMIT, DIM)
+            line.put(chart.left + x, "┄", DIM)
     if free:
         line.put(chart.width - len(text), text, DIM)
     return line.text()
 
 
-_LINE = re.compile(r".*/([^/]+:\d+)")
-
-
 def misfit_lines(memory: MemoryReport, width: int) -> list[Text]:
-    """A program that does not fit, by how much, and the largest of what holds it, or one that may not fit;
-    else nothing."""
+    """A program that does not fit, by how much, and the largest of what holds it, or one that may not fit."""
     if not memory.over_bytes or memory.limit_bytes is None:
         may = may_fit_words(memory.peak_bytes, memory.allocated_bytes, memory.limit_bytes)
         return [*sentence(may, width, lead="? "), Text()] if may else []
@@ -120,9 +109,6 @@ def misfit_lines(memory: MemoryReport, width: int) -> list[Text]:
     held = [f"{buffer.shape} {human_bytes(buffer.bytes)}" for buffer in memory.buffers[:3]]
     words += f"; the largest at the peak: {', '.join(held)}" if held else ""
     return [*sentence(words, width, lead="✗ does not fit: "), Text()]
-
-
-KINDS = {"argument": FULL, "temporary": LESS, "output": "▒", "free": WAITING}
 
 
 def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> list[Text]:
@@ -138,26 +124,26 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
         words += f"; when {name} runs{when}"
     lines = sentence(words, width, lead="peak memory: ")
     outputs = max(memory.output_bytes - memory.alias_bytes, 0)
-    parts = [
-        ("argument", "arguments", memory.argument_bytes),
-        ("temporary", "temporaries", memory.temporary_bytes),
-        ("output", "outputs", outputs),
+    styles = [
+        Style(color=palette.lanes[lane] if palette.shown else None) for lane in ("copy", "memory", "network")
     ]
-    used = sum(size for _, _, size in parts)
+    sizes = memory.argument_bytes, memory.temporary_bytes, outputs
+    parts = [*zip((FULL, LESS, "▒"), styles, ("arguments", "temporaries", "outputs"), sizes, strict=True)]
+    used = sum(size for *_, size in parts)
     # Against a limit that leaves nothing of them to see, the parts are shown among themselves.
     limit = None if limit is not None and used * BAR < limit else limit
     whole = max(used, limit or 0, 1)
     bar, columns_left = Text("  "), min(width - 4, 2 * BAR)
     room = columns_left
-    for kind, _, size in parts:
+    for glyph, style, _, size in parts:
         length = min(round(size / whole * room), columns_left)
-        bar.append(KINDS[kind] * length, _kind_style(kind, palette))
+        bar.append(glyph * length, style)
         columns_left -= length
     if limit is not None:
-        bar.append(KINDS["free"] * columns_left, "dim")
+        bar.append(WAITING * columns_left, "dim")
     told = [
-        Text.assemble((KINDS[kind], _kind_style(kind, palette)), f" {name} {human_bytes(size)}")
-        for kind, name, size in parts
+        Text.assemble((glyph, style), f" {name} {human_bytes(size)}")
+        for glyph, style, name, size in parts
         if size
     ]
     if memory.alias_bytes:
@@ -169,12 +155,6 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
         lines.append(Text(" " * at + words, "bold"))
     lines += records([told], width, 2) if told else []
     return lines + buffer_lines(memory, width)
-
-
-def _kind_style(kind: str, palette: Palette) -> Style:
-    if not palette.shown:
-        return Style()
-    return Style(color=palette.lanes[{"argument": "copy", "temporary": "memory"}.get(kind, "network")])
 
 
 def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
@@ -191,10 +171,9 @@ def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
             since = f"{buffer.first} " if buffer.first not in ("", buffer.name) else ""
             lives = f"{since}to {buffer.last}"
         # Of a file its name is enough; an operation's name stays whole.
-        source = "" if buffer.source == buffer.name else _LINE.sub(r"\1", buffer.source)
-        rows.append(
-            [human_bytes(buffer.bytes), buffer.name, buffer.kind, buffer.shape, lives, (source, "dim")]
-        )
+        source = "" if buffer.source == buffer.name else re.sub(r".*/([^/]+:\d+)", r"\1", buffer.source)
+        cells = human_bytes(buffer.bytes), buffer.name, buffer.kind, buffer.shape
+        rows.append([*cells, lives, (source, "dim")])
     if not rows:
         return []
     head = ["bytes", "largest buffers", "", "shape", "lives", "source"]

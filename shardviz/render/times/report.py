@@ -1,6 +1,6 @@
 """A timeline as a page: the total, the largest saving and the chart, whose lanes say their times; in full
-largest savings, the critical path and the memory, too. A timeline on one line, and one of its operations
-in words; and the times of one program by several tellers."""
+largest savings, the critical path and the memory, too. A timeline on one line, and one of its operations in
+words; and the times of one program by several tellers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.lines import Cell, fitting_columns, records, sentence, sentences, table, trimmed
+from shardviz.render.lines import Cell, bar, fitting_columns, records, sentence, sentences, table, trimmed
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.times.gantt import (
-    ENDS,
     FIGURED,
-    FULL,
     WAITING,
     Gantt,
     LaneStyles,
@@ -46,8 +44,6 @@ ESTIMATES: dict[Estimate, str] = {
     "scheduler": "the compiler's scheduler",
     "measured": "the device's clock",
 }
-LINKS = 12
-"""Operations of a critical path that are listed, the longest."""
 
 
 def timeline_view(
@@ -58,15 +54,11 @@ def timeline_view(
     chart = picture_lines(timeline, width, palette)
     return [
         *total_lines(timeline, width, palette, with_parts=not chart or width < FIGURED),
-        *([] if verbose else _why_lines(timeline, width)),
+        *sentences([saving.message for saving in timeline.savings[: not verbose]], width, 2),
         *[Text()] * bool(chart),
         *chart,
         *cause_lines(timeline, width, palette, verbose),
     ]
-
-
-def _why_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
-    return sentences([saving.message for saving in timeline.savings[:1]], width, 2)
 
 
 def brief_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
@@ -77,8 +69,8 @@ def brief_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[
 def total_lines(
     timeline: ProgramTimeline, width: int, palette: Palette, with_parts: bool = True
 ) -> list[Text]:
-    """First that it does not fit, if so, then ``jit_step on v5e:4x4: 3.71 s, 41 % of its peak FLOP/s`` and
-    the parts of that, unless the lanes of a chart have them."""
+    """That it does not fit, if so, ``jit_step on v5e:4x4: 3.71 s, 41 % of its peak FLOP/s``, and the parts of
+    that, unless the lanes of a chart have them."""
     lines = [] if timeline.memory is None else misfit_lines(timeline.memory, width)
     words = [human_seconds(timeline.seconds)]
     if timeline.utilisation is not None:
@@ -95,21 +87,16 @@ def cause_lines(timeline: ProgramTimeline, width: int, palette: Palette, verbose
     """Savings, the critical path and memory if `verbose`, then notes, each after a blank line."""
     memory, blocks = timeline.memory, [note_lines(timeline, width)]
     if verbose:
+        counts = Counter(op.optimistic for op in timeline.ops if op.optimistic)
+        said = (f"{why} ({plural(count, 'operation')})" for why, count in counts.most_common())
         blocks = [
             saving_lines(timeline, width),
             critical_lines(timeline, width, palette),
             [] if memory is None else memory_report_lines(memory, width, palette),
-            _optimistic_lines(timeline, width),
+            sentence("; ".join(said), width, lead="optimistic: ") if counts else [],
             *blocks,
         ]
     return [line for block in blocks if block for line in (Text(), *block)]
-
-
-def _optimistic_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
-    """``optimistic: nothing reaches all of HBM's bandwidth (12 operations); …``."""
-    counts = Counter(op.optimistic for op in timeline.ops if op.optimistic)
-    said = (f"{why} ({plural(count, 'operation')})" for why, count in counts.most_common())
-    return sentence("; ".join(said), width, lead="optimistic: ") if counts else []
 
 
 def percent(share: float) -> str:
@@ -118,9 +105,10 @@ def percent(share: float) -> str:
 
 
 def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
-    """A line for compute, one for each lane that moves data, and one for what is idle: busy, exposed, and its
-    share of the total."""
-    total, styles = timeline.seconds, LaneStyles(timeline, palette)
+    """A line for compute, for each lane that moves data, and for what is idle: busy, exposed, its share of
+    the total."""
+    total, lanes = timeline.seconds, LaneStyles(timeline, palette)
+    looks = {"?": "bold", HIDDEN: "dim"}
     numbers = {lane.name: number for number, lane in enumerate(timeline.lanes) if lane.kind != "compute"}
     parts = {"compute": timeline.compute_seconds, "idle": timeline.idle_seconds}
     parts |= dict(timeline.exposed_seconds)
@@ -128,28 +116,18 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
     told: list[list[Cell]] = []
     for name, (busy, waited) in lane_times(timeline).items():
         number = numbers.get(name)
-        label = (name, Style(bold=True) if number is None else styles.name(number))
-        style = Style() if number is None else styles.bar(number)
-        glyph = FULL if name == "compute" else WAITING
-        bar = _bar(parts.get(name, 0.0) / total if total else 0.0, glyph, style)
-        rows.append([label, (busy, _STYLES.get(busy, "")), (waited, _STYLES.get(waited, "")), bar])
+        label = (name, Style(bold=True) if number is None else lanes.name(number))
+        share = parts.get(name, 0.0) / total if total else 0.0
+        drawn = bar(min(share, 1.0), 1.0, BAR)
+        if name != "compute":
+            drawn = WAITING * max(round(min(share, 1.0) * BAR * 8) // 8, int(share > 0))
+        ratio = (" " * bool(drawn) + percent(share) if share else "", "dim")
+        shown = Text.assemble((drawn, Style() if number is None else lanes.bar(number)), ratio)
+        rows.append([label, (busy, looks.get(busy, "")), (waited, looks.get(waited, "")), shown])
         word = " exposed" * (name != "idle" and waited not in ("", HIDDEN))
-        told.append([label, f"{busy} busy" * bool(busy), (f"{waited}{word}", _STYLES.get(waited, "")), bar])
+        told.append([label, f"{busy} busy" * bool(busy), (f"{waited}{word}", looks.get(waited, "")), shown])
     whole = fitting_columns(rows, width, 2, {1, 2}, ("", "busy", "exposed", "of the total"))
     return records(told, width, 2) if whole is None else whole
-
-
-_STYLES = {"?": "bold", HIDDEN: "dim"}
-
-
-def _bar(share: float, glyph: str, style: Style) -> Text:
-    eighths = round(min(share, 1.0) * BAR * 8)
-    drawn = glyph * (eighths // 8)
-    if glyph == FULL and eighths % 8:
-        drawn += ENDS[eighths % 8 - 1]
-    elif not drawn and share > 0:
-        drawn = glyph
-    return Text.assemble((drawn, style), (" " * bool(drawn) + percent(share) if share else "", "dim"))
 
 
 def picture_lines(
@@ -160,8 +138,8 @@ def picture_lines(
     left: int = 0,
     with_legend: bool = True,
 ) -> list[Text]:
-    """The chart of all of it, the memory under it, and the legend. `limit` are drawn seconds up to which the
-    chart goes at least, `left` its first column, for charts below one another."""
+    """The chart, the memory under it, and the legend. The chart goes up to `limit` drawn seconds at least and
+    begins at column `left`, for charts below one another."""
     rows = TimelineRows(timeline)
     if not rows.row_of:
         return []
@@ -192,7 +170,7 @@ def critical_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> l
         return []
     ops = [timeline.ops[number] for number in path]
     least = sum(map(_all_runs, ops)) * NEGLIGIBLE
-    longest = sorted(range(len(ops)), key=lambda i: -_all_runs(ops[i]))[:LINKS]
+    longest = sorted(range(len(ops)), key=lambda i: -_all_runs(ops[i]))[:12]
     # Of very many operations none may be a thousandth.
     listed = {i for i in longest if _all_runs(ops[i]) >= least} or {*longest}
     listed |= {i for i, op in enumerate(ops) if op.seconds is None}
@@ -234,22 +212,16 @@ def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
         for name, seconds in parts.most_common()
         if name in ESTIMATES and seconds and name != "measured"
     ]
-    lines += (
-        sentence(f"{', '.join(said)}, overlapped time included", width, lead="estimates: ", style="dim")
-        if said
-        else []
-    )
+    if said:
+        words = f"{', '.join(said)}, overlapped time included"
+        lines += sentence(words, width, lead="estimates: ", style="dim")
     return lines + sentences(timeline.notes, width, lead="note: ")
-
-
-MAX_AWAITED = 3
-"""Operations that another waited for and that are named."""
 
 
 def timeline_heading(
     timeline: ProgramTimeline, facts: Sequence[str], width: int, has_total: bool = True
 ) -> Text:
-    """``1.24 ms on v5e:2x4  exposed 210 µs  61 % of the peak``: the total, unless the screen has it already,
+    """``1.24 ms on v5e:2x4 exposed 210 µs 61 % of the peak``: the total, unless the screen has it already,
     with those `facts` that fit."""
     cells = [Text(f"{human_seconds(timeline.seconds)} on {timeline.machine}", "bold")] * has_total
     over = timeline.memory.over_bytes if timeline.memory is not None else 0
@@ -284,12 +256,20 @@ def comparison_heading(first: ProgramTimeline, second: ProgramTimeline) -> Text:
 
 
 def op_details(timeline: ProgramTimeline, number: int, width: int, marked: Text | None = None) -> list[Text]:
-    """Lines of at most `width` columns on the operation of that number, the most telling first. `marked` is
-    the group of the device that is marked, where it takes part."""
+    """Lines on the operation of that number, the most telling first. `marked` is the group of the device that
+    is marked, where it takes part."""
     op = timeline.ops[number]
     lane = timeline.lanes[op.lane]
     kind = [(op.op, "dim")] if op.op != op.name else []
-    lines = records([[(op.name, "bold"), *kind, lane.name, *_times(op)]], width)
+    cells = [Text("time unknown" if op.seconds is None else human_seconds(op.seconds), "bold")]
+    if op.seconds is not None:
+        if op.runs is None:
+            cells.append(Text("in a loop of unknown length"))
+        elif op.runs != 1:
+            cells.append(Text(f"× {op.runs:,} = {human_seconds(op.seconds * op.runs)}"))
+        if words := exposure(op):
+            cells.append(Text(words, "bold" if op.exposed else ""))
+    lines = records([[(op.name, "bold"), *kind, lane.name, *cells]], width)
     by = ESTIMATES.get(op.estimate, "")
     counted = ": ".join(filter(None, (by, op.detail))) or "no estimate"
     counted += f". Optimistic: {op.optimistic}" * bool(op.optimistic)
@@ -300,22 +280,9 @@ def op_details(timeline: ProgramTimeline, number: int, width: int, marked: Text 
     lines += records([[Text.assemble("group ", marked)]], width) if marked else []
     lines += sentences([op.source], width, lead="from ")
     awaited = sorted(op.after, key=lambda each: -timeline.ops[each].end)
-    names = [timeline.ops[each].name for each in awaited[:MAX_AWAITED]]
-    names += [f"{len(awaited) - MAX_AWAITED:,} more"] * (len(awaited) > MAX_AWAITED)
+    names = [timeline.ops[each].name for each in awaited[:3]]
+    names += [f"{len(awaited) - 3:,} more"] * (len(awaited) > 3)
     return lines + sentences([", ".join(names)], width, lead="waited for ")
-
-
-def _times(op: TimedOp) -> list[Text]:
-    if op.seconds is None:
-        return [Text("time unknown", "bold")]
-    cells = [Text(human_seconds(op.seconds), "bold")]
-    if op.runs is None:
-        cells.append(Text("in a loop of unknown length"))
-    elif op.runs != 1:
-        cells.append(Text(f"× {op.runs:,} = {human_seconds(op.seconds * op.runs)}"))
-    if words := exposure(op):
-        cells.append(Text(words, "bold" if op.exposed else ""))
-    return cells
 
 
 def exposure(op: TimedOp) -> str:
@@ -325,9 +292,6 @@ def exposure(op: TimedOp) -> str:
     if op.exposed > 0:
         return f"exposed {human_seconds(op.exposed)}{' per run' * (op.runs != 1)}"
     return "hidden" if op.is_async else ""
-
-
-MODEL, SCHEDULER = "model", "compiler's scheduler"
 
 
 def target_times_view(answer: TimesAnswer, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
@@ -349,8 +313,11 @@ def times_view(times: TargetTimes, width: int, palette: Palette, verbose: bool =
     if scheduler is None:
         lines = timeline_view(model, width, palette, verbose)
         return [*lines, *(sentence(times.note, width, lead="note: ") if times.note else ())]
-    tellers = ((f"by the {MODEL}", model), (f"by the {SCHEDULER}", scheduler))
-    lines = [*total_lines(model, width, palette, with_parts=width < FIGURED), *_why_lines(model, width)]
+    tellers = (("by the model", model), ("by the compiler's scheduler", scheduler))
+    lines = [
+        *total_lines(model, width, palette, with_parts=width < FIGURED),
+        *sentences([saving.message for saving in model.savings[:1]], width, 2),
+    ]
     lines += [Text(), *totals_table(tellers, width)]
     return [*lines, *stacked_pictures(tellers, width, palette), *cause_lines(model, width, palette, verbose)]
 
@@ -369,8 +336,8 @@ def stacked_pictures(
 
 
 def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> list[Text]:
-    """A row a teller: the total, compute, communication, copies where there are any, and what of both is
-    exposed. Where something has no estimate, a figure is a sum without it, ``24.3 ms + ?``."""
+    """A row a teller: the total, compute, communication, copies where there are any, and what is exposed.
+    Where something has no estimate, a figure is a sum without it, ``24.3 ms + ?``."""
     kinds = {lane.name: lane.kind for _, timeline in tellers for lane in timeline.lanes}
     used = {name for _, timeline in tellers for name, seconds in timeline.communication_seconds if seconds}
     used.update(*(unknown_lanes(timeline) for _, timeline in tellers))

@@ -1,12 +1,6 @@
 """The operations of a timeline in rows, prepared once, of which any stretch is found by bisection; a stretch
-of the drawn clock, and round numbers to read it by; and timelines as Chrome's trace events, which
-https://ui.perfetto.dev and chrome://tracing open.
-
-The format is the JSON object of the "Trace Event Format": complete events ("X") in microseconds, flows ("s"
-and "f") from an operation to those on other lanes that waited for it, counters ("C") of live memory. Unlike
-on the timeline, a loop has all its runs: of many the first, and a bar for the rest. An operation's arguments
-tell how often it runs.
-"""
+of the drawn clock, and round numbers to read it by; and timelines as Chrome's trace events (the JSON object
+of the "Trace Event Format"), which https://ui.perfetto.dev and chrome://tracing open."""
 
 from __future__ import annotations
 
@@ -70,12 +64,10 @@ class LaneRow:
 
 
 class TimelineRows:
-    """A timeline with the rows of its lanes, those of a lane one after another.
+    """A timeline with the rows of its lanes, those of a lane one after another, at most `max_rows` for each.
 
-    `row_of` has the row of each operation that takes time. `unknown` has for each lane the starts and the
-    numbers of the operations that nobody can estimate. `spans` are by depth. A lane has at most `max_rows`
-    rows; None is as many as it takes.
-    """
+    `row_of` has the row of each operation that takes time, `unknown` for each lane the starts and the numbers
+    of the operations that nobody can estimate; `spans` are by depth."""
 
     def __init__(self, timeline: ProgramTimeline, max_rows: int | None = MAX_ROWS) -> None:
         self.timeline = timeline
@@ -116,8 +108,8 @@ class TimelineRows:
 
     @cached_property
     def path(self) -> LaneRow:
-        """The critical path, its operations one after the other; empty where these are all that there are, or
-        all of one lane."""
+        """The critical path, its operations one after another; empty where these are all, or all of one
+        lane."""
         row, ops = LaneRow(0), self.timeline.ops
         path = [number for number in self.timeline.critical_path if ops[number].end > ops[number].start]
         is_all = len(path) == sum(op.end > op.start for op in ops)
@@ -136,8 +128,8 @@ class TimelineRows:
         return not index or self.rows[index - 1].lane != self.rows[index].lane
 
     def waited_for(self, start: float, end: float) -> int | None:
-        """The lane that is busiest between two times; copies only where no other lane is busy. None where no
-        lane is, and where some row computes for more than half of the time: a CPU has several."""
+        """The lane that is busiest between two times; copies only where no other lane is. None where none is,
+        and where some row computes for more than half of the time: a CPU has several."""
         least = (end - start) * TIGHT
         best, most = None, (False, 0.0)
         for row in self.rows:
@@ -231,33 +223,23 @@ def ticks(window: TimeWindow, width: int) -> list[tuple[float, str]]:
     for step in steps:
         if step < least:
             continue
-        unit, decimals = _unit(window.end, step)
-        longest = len(_label(window.end, unit, decimals))
-        if step / least >= longest + GAP:
+        unit = next((i for i, (_, size) in enumerate(UNITS) if window.end >= size * 0.9995), len(UNITS) - 1)
+        while True:
+            name, size = UNITS[unit]
+            decimals = max(0, math.ceil(-math.log10(step / size) - 1e-9))
+            if decimals <= MAX_DECIMALS or unit == len(UNITS) - 1:
+                break
+            unit += 1
+        if step / least >= len(f"{window.end / size:,.{decimals}f} {name}") + GAP:
             first, last = math.ceil(window.start / step - 1e-9), math.floor(window.end / step + 1e-9)
-            return [(n * step, _label(n * step, unit, decimals)) for n in range(first, last + 1)]
+            times = [n * step for n in range(first, last + 1)]
+            return [(time, f"{time / size:,.{decimals}f} {name}" if time else "0") for time in times]
     return []
-
-
-def _unit(end: float, step: float) -> tuple[int, int]:
-    """The number of the unit and the decimals that ticks `step` apart need up to `end`."""
-    number = next((i for i, (_, size) in enumerate(UNITS) if end >= size * 0.9995), len(UNITS) - 1)
-    while True:
-        decimals = max(0, math.ceil(-math.log10(step / UNITS[number][1]) - 1e-9))
-        if decimals <= MAX_DECIMALS or number == len(UNITS) - 1:
-            return number, decimals
-        number += 1
-
-
-def _label(time: float, unit: int, decimals: int) -> str:
-    name, size = UNITS[unit]
-    return f"{time / size:,.{decimals}f} {name}" if time else "0"
 
 
 Event = dict[str, Any]
 MAX_EVENTS = 100_000
 """Of all timelines together, beyond which the rest of a loop's runs is one bar."""
-MICRO = 1e6
 SPANS = 1
 """The thread of loops, branches and calls; those of lanes follow."""
 JUST_BEFORE = 1e-4
@@ -265,7 +247,8 @@ JUST_BEFORE = 1e-4
 
 
 def trace(timelines: Sequence[ProgramTimeline]) -> str:
-    """A trace with a process for each timeline and a thread for each row of its lanes, an event a line."""
+    """A trace with a process for each timeline and a thread for each row of its lanes, an event a line.
+    Unlike on the timeline, a loop has all its runs: of many the first, and a bar for the rest."""
     share = MAX_EVENTS // max(1, len(timelines))
     full = [unrolled(timeline, share) for timeline in timelines]
     events = [event for process, timeline in enumerate(full, 1) for event in _events(timeline, process)]
@@ -278,48 +261,40 @@ def _events(timeline: ProgramTimeline, process: int) -> Iterator[Event]:
     names = {0: f"{printable(timeline.title)} on {printable(timeline.machine)}"}
     if timeline.spans:
         names[SPANS] = "loops and branches"
-    names |= {_thread(index): printable(timeline.lanes[row.lane].name) for index, row in enumerate(rows.rows)}
+    names |= {
+        SPANS + 1 + index: printable(timeline.lanes[row.lane].name) for index, row in enumerate(rows.rows)
+    }
     for thread, name in names.items():
         yield _event("M", process, thread, "thread_name" if thread else "process_name", args={"name": name})
     yield _event("M", process, 0, "process_sort_index", args={"sort_index": process})
-    for thread in range(SPANS, _thread(len(rows.rows))):
+    for thread in range(SPANS, SPANS + 1 + len(rows.rows)):
         yield _event("M", process, thread, "thread_sort_index", args={"sort_index": thread})
-    timed = [*_spans(timeline, process), *_operations(rows, process), *_flows(rows, process)]
+    timed = []
+    for span in sorted(timeline.spans, key=lambda span: span.depth):
+        count = f" ×{span.count:,}" if span.count is not None else " ×?" if span.kind == "loop" else ""
+        name, start = f"{printable(span.name)}{count}", _micro(span.start)
+        rest = {"ts": start, "dur": round(_micro(span.end) - start, 6), "args": {"count": span.count}}
+        timed.append(_event("X", process, SPANS, name, cat=span.kind, **rest))
+    for number, index in sorted(rows.row_of.items()):
+        op, thread = timeline.ops[number], SPANS + 1 + index
+        rest = {"cat": op.op, "ts": _micro(op.start), "args": _arguments(timeline, op)}
+        if op.end > op.start:
+            rest = {"dur": round(_micro(op.end) - _micro(op.start), 6), **rest}
+            timed.append(_event("X", process, thread, printable(op.name), **rest))
+        else:
+            timed.append(_event("i", process, thread, printable(op.name), s="t", **rest))
+    timed += _flows(rows, process)
     for time, size in () if timeline.memory is None else timeline.memory.curve:
         timed.append(_event("C", process, 0, "live memory", ts=_micro(time), args={"bytes": size}))
     yield from sorted(timed, key=lambda event: event["ts"])
 
 
+def _micro(seconds: float) -> float:
+    return round(seconds * 1e6, 6)
+
+
 def _event(phase: str, process: int, thread: int, name: str, **rest: Any) -> Event:
     return {"ph": phase, "pid": process, "tid": thread, "name": name, **rest}
-
-
-def _thread(index: int) -> int:
-    return SPANS + 1 + index
-
-
-def _micro(seconds: float) -> float:
-    return round(seconds * MICRO, 6)
-
-
-def _spans(timeline: ProgramTimeline, process: int) -> Iterator[Event]:
-    for span in sorted(timeline.spans, key=lambda span: (span.start, span.depth)):
-        count = f" ×{span.count:,}" if span.count is not None else " ×?" if span.kind == "loop" else ""
-        name, start = f"{printable(span.name)}{count}", _micro(span.start)
-        rest = {"ts": start, "dur": round(_micro(span.end) - start, 6), "args": {"count": span.count}}
-        yield _event("X", process, SPANS, name, cat=span.kind, **rest)
-
-
-def _operations(rows: TimelineRows, process: int) -> Iterator[Event]:
-    for number, op in enumerate(rows.timeline.ops):
-        if number not in rows.row_of:
-            continue
-        thread, start, name = _thread(rows.row_of[number]), _micro(op.start), printable(op.name)
-        rest = {"cat": op.op, "ts": start, "args": _arguments(rows.timeline, op)}
-        if op.end > op.start:
-            yield _event("X", process, thread, name, dur=round(_micro(op.end) - start, 6), **rest)
-        else:
-            yield _event("i", process, thread, name, s="t", **rest)
 
 
 def _arguments(timeline: ProgramTimeline, op: TimedOp) -> dict[str, Any]:
@@ -351,5 +326,5 @@ def _flows(rows: TimelineRows, process: int) -> Iterator[Event]:
             flow = {"cat": "dependency", "id": process << 32 | count}
             for phase, end, time in (("s", before, leaves), ("f", number, max(op.start, leaves))):
                 more = flow | ({"bp": "e"} if phase == "f" else {})
-                thread = _thread(rows.row_of[end])
+                thread = SPANS + 1 + rows.row_of[end]
                 yield _event(phase, process, thread, "waited for", ts=_micro(time), **more)

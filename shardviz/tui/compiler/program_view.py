@@ -10,7 +10,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.message import Message
 
-from shardviz.render.canvas import Canvas
+from shardviz.render.lines import Canvas
 from shardviz.tui.lines_view import LinesView, TextLines
 
 CURSOR, MATCH = "❯", "•"

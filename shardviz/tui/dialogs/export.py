@@ -23,7 +23,7 @@ from shardviz.forms.share import Shared, to_string
 from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.render.command_lines import command_lines
-from shardviz.render.exports import JaxProgram, Subject, Timelines, title_of
+from shardviz.render.exports import Subject, title_of
 from shardviz.render.exports.html import html
 from shardviz.render.exports.script import notebook
 from shardviz.render.exports.svg import recorded_svg
@@ -146,11 +146,11 @@ def exports_of(screen: Screen[Any], pane: Pane, jax_code: Callable[[], str]) -> 
         shown: Any = pane.exported()
         title = title_of(shown)
         if pane.timelines:
-            shown, title = Timelines(tuple(pane.timelines)), f"{title}: what runs when"
+            shown, title = tuple(pane.timelines), f"{title}: what runs when"
         return html(Subject(shown, title, pane.command_line()))
 
     def jupyter() -> str:
-        program = JaxProgram(jax_code())
+        program = jax_code()
         return notebook(Subject(program, title_of(pane.exported()), pane.command_line()))
 
     plain = "\n".join(strip.text.rstrip() for strip in strips).rstrip() + "\n"

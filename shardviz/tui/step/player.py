@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from shardviz.render.palette import Palette
-from shardviz.render.rounds import plan_steps
+from shardviz.render.rounds import device_values
 from shardviz.render.rounds.player import LOW, PlayerPage
 from shardviz.stepping.plan_run import PlanRun
 from shardviz.tui.lines_view import LinesView, TextLines
@@ -83,11 +83,13 @@ class PlanPage:
 
     def foot(self, _number: int, verdict: Sequence[Text]) -> list[Text]:
         """The sizes, and JAX's verdict; on a low page its first line."""
-        return [*verdict[:1]] if self._is_low else [*plan_steps.size_lines(self._run, self._width), *verdict]
+        return (
+            [*verdict[:1]] if self._is_low else [*device_values.size_lines(self._run, self._width), *verdict]
+        )
 
     def canvas(self, number: int, _part: float | None = None) -> TextLines:
         """The numbers of every device before and after a step."""
-        return TextLines(plan_steps.step_lines(self._run, number, self._width, self.palette))
+        return TextLines(device_values.step_lines(self._run, number, self._width, self.palette))
 
     def position_at(self, _number: int, _x: int, _y: int) -> None:
         """No device: an array stands for all that hold it."""

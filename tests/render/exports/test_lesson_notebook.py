@@ -12,7 +12,7 @@ import pytest
 from shardviz.forms.command_line import to_command_line
 from shardviz.lessons.course import course, find
 from shardviz.lessons.measures import answer_of
-from shardviz.render.exports.lesson_notebook import INSTALL, lesson_notebook
+from shardviz.render.exports.lesson_files import INSTALL, lesson_notebook
 from shardviz.render.lesson_view import stage_facts
 from tests.conftest import one_in
 

@@ -10,7 +10,7 @@ import pytest
 
 from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
-from shardviz.render.exports import JaxProgram, Subject, title_of
+from shardviz.render.exports import Subject, title_of
 from shardviz.render.exports.script import notebook, script
 
 DEVICES = re.compile(r'jax\.config\.update\("jax_(platforms|num_cpu_devices)", .*\)')
@@ -79,7 +79,7 @@ def test_any_program_becomes_cells_and_loses_no_line():
         "# about x\nx = 1\n\n\ndef program():\n    y = 2\n\n    return y\n\n\nprint(x)\n\n# the end\n"
         "for n in range(2):\n    print(n, program(), json)\n"
     )
-    text = notebook(Subject(JaxProgram(code), "T [x] {U_Y} `c`\nimport os"))
+    text = notebook(Subject(code, "T [x] {U_Y} `c`\nimport os"))
     assert "".join(cells(text)[0]["source"]).startswith(
         "# T \\[x\\] \\{U\\_Y\\} \\`c\\` import os\n\nAnd \\*more\\*.\n"
     )

@@ -9,7 +9,7 @@ from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.render.exports import JaxProgram, Subject
+from shardviz.render.exports import Subject
 from shardviz.render.exports.sections import MAX_ROUNDS, TALL, sections
 from shardviz.render.palette import PLAIN
 
@@ -102,4 +102,4 @@ def test_more_rounds_than_anybody_looks_at_are_refused_at_once(run_of):
 
 def test_a_program_has_no_picture():
     with pytest.raises(QuestionError, match="has no picture"):
-        sections(Subject(JaxProgram("print()"), ""), 100, PLAIN)
+        sections(Subject("print()", ""), 100, PLAIN)

@@ -1,4 +1,5 @@
-"""Lessons as static pages for any web space: pictures, questions and their answers, without scripts."""
+"""Lessons as static pages for any web space (pictures, questions and their answers, without scripts), and as
+a notebook for Jupyter and Colab, whose cells call `shardviz.lesson`."""
 
 from __future__ import annotations
 
@@ -8,10 +9,13 @@ from html import escape
 from shardviz.errors import ShardvizError
 from shardviz.forms.command_line import to_command_line
 from shardviz.forms.form import ProblemForm, one_line
+from shardviz.lessons.attempt import UNKNOWN
 from shardviz.lessons.lesson import Lesson, Prediction
+from shardviz.lessons.measures import typed_form
 from shardviz.lessons.measures.subject import resolve_once
 from shardviz.render.exports import subject_of
 from shardviz.render.exports.html import PAGE, Styles, document, part_html
+from shardviz.render.exports.script import notebook_of
 from shardviz.render.exports.sections import sections
 from shardviz.render.lesson_view import stage_facts
 from shardviz.render.palette import TRUECOLOR
@@ -115,3 +119,43 @@ def _details(summary: str, body: Sequence[str]) -> list[str]:
 
 def _paragraphs(text: str) -> Iterator[str]:
     return (f"<p>{escape(part)}</p>" for part in text.split("\n") if part)
+
+
+INSTALL = "%pip install -q 'shardviz @ git+https://github.com/shardviz/shardviz'"
+
+
+def lesson_notebook(lesson: Lesson) -> str:
+    """The notebook as JSON, without outputs and answers. Raises `ShardvizError` for a lesson whose answers
+    cannot be computed."""
+
+    def cells() -> Iterator[tuple[str, str]]:
+        yield (
+            "markdown",
+            f"# {lesson.title}\n\nRun the cells in order, and write your answers into those that ask.",
+        )
+        yield "code", INSTALL
+        name = lesson.name if lesson.number else lesson.source
+        yield "code", f"import shardviz\n\nlesson = shardviz.lesson({name!r})\nlesson"
+        for key, prediction in lesson.questions.items():
+            facts, said = stage_facts(prediction), key.removeprefix("predict.").replace(".", "_")
+            listed = [*facts.choices, UNKNOWN] if prediction.tolerance is None else [typed_form(prediction)]
+            choices = "\n".join(f"- `{choice}`" for choice in listed)
+            again = "Only if that was wrong: " * key.endswith("again")
+            yield (
+                "markdown",
+                f"**Predict {said.replace('_', ', ')}.** {again}{prediction.question}\n\n{choices}",
+            )
+            yield "code", f'answer_{said} = ""'
+            yield "code", f"lesson.check({key!r}, answer_{said})"
+            yield "code", f"lesson.reveal({key!r})"
+        yield "code", "lesson.explain"
+        yield (
+            "markdown",
+            f"**Change.** {lesson.goal.text} Edit the command, and run the cell until the goal is met.",
+        )
+        command = to_command_line(
+            lesson.setup, "step" if "collective" in lesson.goal.may_change else "explain"
+        )
+        yield "code", f"lesson.change({command!r})"
+
+    return notebook_of(cells())
