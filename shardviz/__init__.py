@@ -13,8 +13,7 @@
     shardviz.read_hlo(text)                                            # those in a compiler's text
     shardviz.lesson('reduce-scatter')                                  # a lesson, to see and to check answers
     with shardviz.profiled() as p: ...                                 # what a block ran, measured
-    shardviz.testing.assert_collectives(jitted, *args, all_gather=0)   # a test that keeps them in check
-"""
+    shardviz.testing.assert_collectives(jitted, *args, all_gather=0)   # a test that keeps them in check"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Errors that a user can cause or meet: one sentence, then a hint.
 
 The command line prints a `ShardvizError` as ``shardviz: error: …`` and ``hint: …`` and exits with its
-`exit_code`; a traceback is always a bug. In Python the hint stands below the traceback's last line.
-"""
+`exit_code`; a traceback is always a bug. In Python the hint stands below the traceback's last line."""
 
 from __future__ import annotations
 

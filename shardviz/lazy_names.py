@@ -44,8 +44,7 @@ class LazyImports:
 
     So all that a command may need stands at the top of its file, and its help loads none of it. Within the
     block, of its own thread alone, a `_LateModule` takes the place of each module that is not loaded; after
-    it `sys.modules` has none of them.
-    """
+    it `sys.modules` has none of them."""
 
     def __init__(self, *packages: str) -> None:
         self._packages = packages

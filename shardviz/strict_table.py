@@ -56,14 +56,14 @@ class StrictTable:
         value = self.typed(key, str, _IN_QUOTES)
         self.check_shown(key, value)
         paragraphs = [" ".join(part.split()) for part in value.strip().split("\n\n")]
-        found = "\n".join(filter(None, paragraphs))
-        if not found:
+        prose = "\n".join(filter(None, paragraphs))
+        if not prose:
             self.fail(key, "the text is empty")
-        if not lines and "\n" in found:
+        if not lines and "\n" in prose:
             self.fail(key, "it has more than one paragraph", "leave out the empty line")
-        if words and len(found.split()) > words:
-            self.fail(key, f"it has {len(found.split())} words", f"at most {words} are read beside a picture")
-        return found
+        if words and len(prose.split()) > words:
+            self.fail(key, f"it has {len(prose.split())} words", f"at most {words} are read beside a picture")
+        return prose
 
     def setting(self, key: str) -> str:
         """A text as it stands, which may be empty: an option's value."""
@@ -81,10 +81,10 @@ class StrictTable:
         return value
 
     def choice(self, key: str, known: Sequence[str], default: str | None = None) -> str:
-        found = self.text(key, default)
-        if found not in known and found != default:
-            self.fail(key, f"{quote(found, 30)} is none of {', '.join(known)}", closest(found, known))
-        return found
+        word = self.text(key, default)
+        if word not in known and word != default:
+            self.fail(key, f"{quote(word, 30)} is none of {', '.join(known)}", closest(word, known))
+        return word
 
     def count(self, key: str, most: int) -> int:
         value = self.typed(key, int)

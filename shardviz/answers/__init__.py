@@ -9,5 +9,4 @@ programs  a program's text, its collectives and their cost; two programs compare
 trials    a user's function under combinations of values, compiled side by side
 search    the best meshes and shardings of a program
 profile   what ran on devices
-requests  targets that are asked together and answer in order
-"""
+requests  targets that are asked together and answer in order"""

@@ -40,8 +40,7 @@ def compiled_trials(
     for a target, with `options` in all of them; each has `time_limit` seconds.
 
     `on_progress` is told how far it is, `on_start` what ends each process that is started. Raises what keeps
-    all combinations alike from being lowered, and `QuestionError` for a libtpu that is not there.
-    """
+    all combinations alike from being lowered, and `QuestionError` for a libtpu that is not there."""
     every = trials.combinations(tries)
     libraries = {path: libtpu(path) for path in {one[trials.LIBTPU] for one in every if trials.LIBTPU in one}}
 
@@ -78,11 +77,11 @@ def compiled_trials(
                 answer = without_program(target.name, error)
             return trials.trial_of(combination, answer, answer.times(machine)), peak_bytes(worker.pids())
 
-    found: list[trials.Trial] = []
+    results: list[trials.Trial] = []
     for _, trial in side_by_side(every, compiled):
-        found.append(trial)
-        on_progress(f"{target.name}: compiled {len(found)} of {plural(len(every), 'combination')}")
-    return trials.TrialTable(request.function, target.name, trials.ranked(found))
+        results.append(trial)
+        on_progress(f"{target.name}: compiled {len(results)} of {plural(len(every), 'combination')}")
+    return trials.TrialTable(request.function, target.name, trials.ranked(results))
 
 
 def libtpu(path: str) -> Path:
@@ -102,8 +101,7 @@ def side_by_side(
     that its process has held at most, 0 where that is not known.
 
     The first runs alone: what it holds tells how many more the memory that is free has room for. Where
-    nobody knows that, all run one after the other.
-    """
+    nobody knows that, all run one after the other."""
     waiting, most, cores = [*reversed(tasks)], 0, os.cpu_count() or 1
     running: dict[Future[tuple[Result, int]], Task] = {}
     with ThreadPoolExecutor(cores) as pool:

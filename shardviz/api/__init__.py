@@ -8,5 +8,4 @@ inspect   the collectives in a function of this process, also for hardware you d
 lesson    a lesson: to see, to check predictions, to reveal
 with_shardings   shapes of arguments, each with its sharding
 
-`shardviz` itself offers all of them; each is loaded when it is first used.
-"""
+`shardviz` itself offers all of them; each is loaded when it is first used."""

@@ -50,8 +50,8 @@ class JaxMesh:
 
     @property
     def slices(self) -> tuple[int, ...] | None:
-        found = (getattr(device, "slice_index", None) for device in self.devices or ())
-        return tuple(int(index) for index in found if index is not None) or None
+        indices = (getattr(device, "slice_index", None) for device in self.devices or ())
+        return tuple(int(index) for index in indices if index is not None) or None
 
     @property
     def numbers(self) -> tuple[int, ...] | None:
@@ -59,8 +59,8 @@ class JaxMesh:
         if self.ids is None:
             return None
         number = {device: i for i, device in enumerate(sorted(self.ids))}
-        found = tuple(number[device] for device in self.ids)
-        return None if found == tuple(range(len(found))) else found
+        device_order = tuple(number[device] for device in self.ids)
+        return None if device_order == tuple(range(len(device_order))) else device_order
 
     def mesh(self) -> Mesh:
         """The same mesh, its devices numbered from 0."""
@@ -72,20 +72,20 @@ def as_mesh(mesh: MeshLike, device_order: str | Sequence[int] | None = None) -> 
     brings its own order; its devices are numbered from 0 in the order of their ids. Raises `QuestionError`
     for what is not a mesh, and for an order that does not fit it."""
     if isinstance(mesh, str):
-        found = parse_mesh(mesh)
+        converted = parse_mesh(mesh)
     elif isinstance(mesh, Mapping):
-        found = parse_mesh(",".join(f"{axis}={size}" for axis, size in mesh.items()))
+        converted = parse_mesh(",".join(f"{axis}={size}" for axis, size in mesh.items()))
     elif isinstance(mesh, Mesh):
-        found = mesh
+        converted = mesh
     else:
         foreign = JaxMesh.of(mesh)
         if foreign is None:
             raise QuestionError(f"{quote(repr(mesh))} is not a mesh", _MESH_HINT)
-        found = foreign.mesh()
+        converted = foreign.mesh()
     if device_order is None:
-        return found
+        return converted
     text = device_order if isinstance(device_order, str) else ",".join(map(str, device_order))
-    return with_device_order(found, text)
+    return with_device_order(converted, text)
 
 
 MachineLike: TypeAlias = "str | PathLike[str] | Machine | None"
@@ -179,7 +179,7 @@ def _sizes(einsum: str, parts: Sequence[Einsum], items: Sequence[_Item]) -> dict
     if "..." in einsum:
         raise QuestionError(f"the arrays' shapes do not say what ... is in {quote(einsum)}", "name it")
     operands = [dims for number, part in enumerate(parts) for dims in part.operands[min(number, 1) :]]
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for dims, item in zip([*operands, parts[-1].result], items, strict=False):
         if item.shape is None:
             continue
@@ -188,8 +188,8 @@ def _sizes(einsum: str, parts: Sequence[Einsum], items: Sequence[_Item]) -> dict
                 f"an array of shape {item.shape} is given for the dimensions {', '.join(dims) or 'none'}",
                 "give the arrays in the einsum's order",
             )
-        found = merged_sizes(found, dict(zip(dims, map(int, item.shape), strict=True)))
-    return found
+        sizes = merged_sizes(sizes, dict(zip(dims, map(int, item.shape), strict=True)))
+    return sizes
 
 
 def _item(value: Any) -> _Item:
@@ -228,8 +228,7 @@ def with_shardings(shapes: Any, shardings: Any, mesh: Any = None) -> Any:
     `shardings` is a tree of JAX's shardings, or of `PartitionSpec`s on `mesh`, a mesh of JAX's. As in
     `jax.jit`'s `in_shardings`, one stands for all leaves below it, and None leaves them to the compiler.
 
-    Raises `QuestionError` for a `PartitionSpec` without a mesh, and what JAX raises for trees that differ.
-    """
+    Raises `QuestionError` for a `PartitionSpec` without a mesh, and what JAX raises for trees that differ."""
     jax = sys.modules["jax"]
     spec = jax.sharding.PartitionSpec
 

@@ -60,8 +60,7 @@ class Explanation(Shown, ExplainAnswer):
 
         A target's program is timed on its own hardware or `machine`, the plan on the machine of its `cost`.
         ``explain(…, times=True)`` adds the compiler's own schedule and memory. Raises `QuestionError` for a
-        target without figures or without an answer.
-        """
+        target without figures or without an answer."""
         if target is None:
             return TimelineReport(TargetTimes(plan_timeline(self.cost)))
         return TimelineReport(self.target_times(self.target(target), as_machine(machine)))
@@ -115,8 +114,7 @@ def explain(
       all but the matrix products. `optimizer`: as for ``--optimizer``.
 
     The answer has the error of a compiler that fails. Raises `QuestionError` for a question that cannot be
-    read or does not fit, `TargetError` for targets that do not exist or cannot compile it.
-    """
+    read or does not fit, `TargetError` for targets that do not exist or cannot compile it."""
     check_timeout(timeout)
     asked = parse_targets(target_text(target))
     forward = decided_problem(
@@ -201,8 +199,7 @@ def rank(
 
     The parameters are those of `explain`. `specs` may fix some operands: ``?`` or None is ranked, as in
     ``X_,?->X_``; without `specs` all are. Raises `QuestionError` for a question that cannot be read, or that
-    has too many shardings.
-    """
+    has too many shardings."""
     problem = problem_of(einsum, mesh, specs, sizes, dtype, ranked=True)
     return Ranking(problem, PricedProblem(problem, as_machine(machine)).ranking())
 
@@ -234,8 +231,7 @@ def vary(
 
     `over` is a dimension or a mesh axis with its range: ``"b=1Ki:1Mi"`` doubles, ``"b=1Ki:1Mi:4"``
     quadruples. Only the assumed machine can vary an axis. The other parameters are those of `explain`. Raises
-    `QuestionError` for a question that cannot be read, a size that axes do not divide, or an unknown time.
-    """
+    `QuestionError` for a question that cannot be read, a size that axes do not divide, or an unknown time."""
     problem = decided_problem(einsum, mesh, specs, sizes, dtype)
     return CostCurve(PricedProblem(problem, as_machine(machine)).sweep(over))
 
@@ -283,8 +279,7 @@ def search(
     - `backward`, `remat` and `optimizer`: those of `explain`; a `remat` of "any" is chosen.
     - `microbatches` and `interleave` of a pipeline: None, and the best are found.
 
-    Raises `QuestionError` for a question that cannot be read.
-    """
+    Raises `QuestionError` for a question that cannot be read."""
     named = as_machine(machine)
     if named is None:
         raise QuestionError("a search needs a machine", "give machine='v5p:4x4x8'")

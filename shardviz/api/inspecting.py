@@ -76,8 +76,7 @@ class Report(Shown):
     `given` is the mesh that the user, or the user's program, named; None where there is none. `notes` are
     sentences on how `text` was read. `compiled` is the answer of the target that `inspect` was asked for: its
     placement, its memory, its versions; None for other programs. `ends` is what JAX knows of its arguments
-    and results, and `counted` the compiler's account of a device's memory, of a program without a target.
-    """
+    and results, and `counted` the compiler's account of a device's memory, of a program without a target."""
 
     module: HloModule | ShardyModule
     given: Mesh | None
@@ -121,8 +120,7 @@ class Report(Shown):
     def summary(self, machine: MachineLike = None) -> ReportSummary:
         """Return the collectives with their costs, the same on every run and every computer.
 
-        Seconds are those of the target or of `machine`; without either there are none.
-        """
+        Seconds are those of the target or of `machine`; without either there are none."""
         return summary_of(self._priced(machine), self.compiled, self.arrays)
 
     @cached_property
@@ -182,8 +180,7 @@ class Report(Shown):
 
         `machine` is text such as ``"v5e:2x4"``, or a TOML file; the default is the target's hardware, else a
         v5e on which every mesh axis is a ring. Raises `QuestionError` for a program that is not compiled, and
-        for a machine that does not exist or cannot hold the mesh.
-        """
+        for a machine that does not exist or cannot hold the mesh."""
         if not isinstance(self.module, HloModule):
             problem = "times are of a compiled program, and this is not compiled yet"
             raise QuestionError(problem, "give HLO: lowered.compile().as_text()")
@@ -192,8 +189,8 @@ class Report(Shown):
             if told.times is None:
                 raise told.error or QuestionError(f"{told.target} has no times")
             return TimelineReport(told.times)
-        found = as_machine(machine) or assumed_machine()
-        model = timed_program(self.text, found, mesh=self.module.mesh, infer=self.module.mesh is None)[1]
+        hardware = as_machine(machine) or assumed_machine()
+        model = timed_program(self.text, hardware, mesh=self.module.mesh, infer=self.module.mesh is None)[1]
         return TimelineReport(TargetTimes(replace(model, notes=(*model.notes, *self.notes))))
 
     def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
@@ -221,8 +218,7 @@ def read_hlo(text: str, mesh: MeshLike | None = None) -> Report:
     `mesh` is text, a shardviz Mesh or a jax Mesh; without one, axes are inferred from the groups of devices.
     Damaged text is read as far as possible; `module.unread` lists the rest.
 
-    Raises `NotationError` for other text, `QuestionError` for a mesh that does not fit the module.
-    """
+    Raises `NotationError` for other text, `QuestionError` for a mesh that does not fit the module."""
     if not isinstance(text, str):
         hint = "give compiled.as_text() or a file's read_text(); shardviz.inspect(…) takes programs"
         raise QuestionError(f"a {type(text).__name__} is not text", hint)
@@ -235,8 +231,7 @@ class WhyReport(Shown):
     """The collectives of a `report`, with a reason for each of its `entries`, in program order.
 
     `verdicts` are the wastes with what mends each, those that cost most first. There are none if nothing
-    helps, or if the program before compilation is not available.
-    """
+    helps, or if the program before compilation is not available."""
 
     report: ProgramReport
     reasons: tuple[Reason, ...]
@@ -264,8 +259,7 @@ class WhyReport(Shown):
 class TargetReports(Shown):
     """A program on several targets: `programs` has the answer or error of each.
 
-    ``reports["v5e:2x4"]`` is the report of one.
-    """
+    ``reports["v5e:2x4"]`` is the report of one."""
 
     name: str
     programs: tuple[TargetProgram, ...]
@@ -323,8 +317,7 @@ def inspect(
 
     Raises `QuestionError` for what is not a program, `TargetError` for a target with another number of
     devices, and `CompilerError` if one target fails: `OutOfMemoryError`, with `memory`, if the program does
-    not fit. Errors of JAX are not caught.
-    """
+    not fit. Errors of JAX are not caught."""
     if target is not None and targets is not None:
         raise QuestionError("target and targets cannot be combined", "leave out one of them")
     for word, given, key in (("options", options, "'xla_…'"), ("kwargs", kwargs, "'name'")):
@@ -386,7 +379,7 @@ def _inspected(
             notes.append(f"axes are not named after the mesh {mesh.mesh()}: {error.message}")
         else:
             modules.append((replace(module, collectives=_with_ids(module.collectives, mesh.ids)), mesh))
-    best = max(modules, key=lambda found: sum(bool(one.axes) for one in found[0].collectives), default=None)
+    best = max(modules, key=lambda pair: sum(bool(one.axes) for one in pair[0].collectives), default=None)
     if best is not None and len(meshes) > 1:
         several = " and ".join(str(mesh.mesh()) for mesh in meshes)
         notes.append(f"this program has several meshes: {several}; axes are named after {best[0].mesh}")
@@ -451,7 +444,7 @@ def _with_ids(collectives: Sequence[Collective], ids: Sequence[int] | None) -> t
 
 
 def _meshes(shardings: Sequence[Any]) -> tuple[JaxMesh, ...]:
-    found: dict[tuple[object, ...], JaxMesh] = {}
+    by_axes: dict[tuple[object, ...], JaxMesh] = {}
     for sharding in shardings:
         mesh = JaxMesh.of(getattr(sharding, "mesh", None))
         if mesh is None or not mesh.axis_names:
@@ -459,6 +452,6 @@ def _meshes(shardings: Sequence[Any]) -> tuple[JaxMesh, ...]:
         shown = Mesh(mesh.axis_names, mesh.axis_sizes).without_ones()
         axes = shown.axis_names, shown.axis_sizes
         # An abstract mesh tells nothing that a mesh of devices does not.
-        if axes not in found or found[axes].ids is None:
-            found[axes] = replace(mesh, axis_names=shown.axis_names, axis_sizes=shown.axis_sizes)
-    return tuple(found.values())
+        if axes not in by_axes or by_axes[axes].ids is None:
+            by_axes[axes] = replace(mesh, axis_names=shown.axis_names, axis_sizes=shown.axis_sizes)
+    return tuple(by_axes.values())

@@ -39,8 +39,7 @@ def lesson(name: str) -> LessonStageView:
         lesson.reveal("predict.2")                # the answer in its picture
         lesson.change("shardviz explain …")       # the first difference from the goal
 
-    Raises `ShardvizError` for a lesson that does not exist.
-    """
+    Raises `ShardvizError` for a lesson that does not exist."""
     return LessonStageView(attempts.begin(course.find(name)))
 
 
@@ -80,8 +79,8 @@ class LessonStageView(Shown):
     @property
     def explain(self) -> LessonStageView:
         """The reason, and the picture of the beginning."""
-        place = attempts.stages(self.attempt.lesson).index(attempts.LessonStage("explain"))
-        return replace(self, attempt=replace(self.attempt, place=place))
+        index = attempts.stages(self.attempt.lesson).index(attempts.LessonStage("explain"))
+        return replace(self, attempt=replace(self.attempt, place=index))
 
     def change(self, command: str) -> None:
         """Print the first difference of a command's problem from the goal. Raises `ShardvizError`."""
@@ -101,7 +100,7 @@ class LessonStageView(Shown):
         prediction, number = lesson.questions[question], int(question.split(".")[1]) - 1
         if said != attempts.UNKNOWN:
             said = measures.typed_answer(prediction, said)
-        answers = tuple(said if place == number else None for place in range(len(lesson.predictions)))
-        place = attempts.stages(lesson).index(attempts.LessonStage("reveal", number))
+        answers = tuple(said if index == number else None for index in range(len(lesson.predictions)))
+        index = attempts.stages(lesson).index(attempts.LessonStage("reveal", number))
         again = frozenset({number} if prediction is not lesson.predictions[number] else ())
-        return replace(self, attempt=replace(self.attempt, place=place, answers=answers, again=again))
+        return replace(self, attempt=replace(self.attempt, place=index, answers=answers, again=again))

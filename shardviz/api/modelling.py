@@ -89,8 +89,7 @@ def model(
       (``"data _"``).
     - `backward`: False is the forward pass alone.
 
-    Raises `QuestionError` for a model, rules or a mesh that cannot be read or do not fit one another.
-    """
+    Raises `QuestionError` for a model, rules or a mesh that cannot be read or do not fit one another."""
     devices = as_mesh(mesh)
     question = model_question(
         as_model(source),
@@ -134,8 +133,7 @@ def serving(
 
     `batch` sequences are decoded at once, each with `sequence` tokens in the KV cache, which are those of a
     prompt too. `dtype` is that of the weights, `cache` that of keys and values; others are as for `model`,
-    and so are the errors.
-    """
+    and so are the errors."""
     devices = as_mesh(mesh)
     answer = serving_answer(
         as_model(source),
@@ -172,14 +170,14 @@ def as_rules(rules: RulesLike, mesh: Mesh) -> RuleSet:
     pairs = rules.items() if isinstance(rules, Mapping) else rules
     try:
         plain = (NoneType, str, list, tuple)  # a spec of JAX was once a tuple's subclass
-        found = [
+        entries = [
             (str(subject), value if type(value) in plain else spec_of_jax(value, "rules"), 0)
             for subject, value in pairs
         ]
     except (TypeError, ValueError):
         problem = f"{quote(repr(rules), 60)} are not rules"
         raise QuestionError(problem, "give [('q_proj', P('tensor', None)), …] or a name") from None
-    return rules_of_pairs(found, "rules")
+    return rules_of_pairs(entries, "rules")
 
 
 def pytree_model(tree: Any, name: str = "model") -> Model:
@@ -187,7 +185,7 @@ def pytree_model(tree: Any, name: str = "model") -> Model:
     and a dtype, such as functions, are left out. Raises `QuestionError` for a tree without parameters, and
     for a dtype that is not known."""
     named = ((path, leaf, leaf.value if _is_box(leaf) else leaf) for path, leaf in _leaves(tree))
-    parameters = tuple(_parameter("/".join(path), *found) for path, *found in named if _is_array(found[1]))
+    parameters = tuple(_parameter("/".join(path), *pair) for path, *pair in named if _is_array(pair[1]))
     if not parameters:
         problem = f"{quote(repr(tree), 60)} has no leaves with a shape and a dtype"
         raise QuestionError(problem, "give a name such as llama-3-8b, a file, or a tree from jax.eval_shape")
@@ -214,8 +212,8 @@ def _leaves(tree: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 def _key(entry: Any) -> str:
     """The word of an entry of JAX's paths: a key of a dictionary, a place in a list, an attribute."""
-    found = next((getattr(entry, word) for word in ("key", "idx", "name") if hasattr(entry, word)), entry)
-    return str(found)
+    key = next((getattr(entry, word) for word in ("key", "idx", "name") if hasattr(entry, word)), entry)
+    return str(key)
 
 
 def _is_box(node: Any) -> bool:
@@ -249,10 +247,10 @@ def _annotations(leaf: Any) -> tuple[Any, ...] | None:
     if hasattr(leaf, "names"):
         return tuple(leaf.names)
     metadata = leaf.get_metadata()
-    found = next(
+    sharding = next(
         (metadata[key] for key in ("out_sharding", "sharding_names", "sharding") if metadata.get(key)), None
     )
-    return None if found is None else tuple(getattr(found, "partitions", found))
+    return None if sharding is None else tuple(getattr(sharding, "partitions", sharding))
 
 
 def _spec(entries: tuple[Any, ...], rank: int) -> PartitionSpec | None:

@@ -60,8 +60,7 @@ def profiled(
     timeline. `timeout` is in seconds, for the text of the programs.
 
     Raises `QuestionError` if JAX is not imported, or if profiling would end this process; at the end of the
-    block also for a profile that cannot be read.
-    """
+    block also for a profile that cannot be read."""
     named, on = None if mesh is None else as_mesh(mesh), as_machine(machine)
     read = partial(answers.profile_with_texts, mesh=named, machine=on, device=device, step=step)
     return ProfileReport(None if folder is None else str(folder), timeout, read)
@@ -108,15 +107,15 @@ class ProfileReport(ShownTimes):
 
     def _among_others(self, kept: str) -> str:
         """Move this process's files to those of others, under its own name; return its profile."""
-        found = kept
+        profile = kept
         for file in trace_files.profile_files(self._folder)[0].parent.iterdir():
             host = trace_files.host_name(file)
             process = f"{host}-p{sys.modules['jax'].process_index()}"
             session = Path(kept, "plugins", "profile", file.parent.name)
             session.mkdir(parents=True, exist_ok=True)
             moved = file.rename(session / f"{process}{file.name.removeprefix(host)}")
-            found = str(moved) if file.name.endswith(trace_files.XPLANE) else found
-        return found
+            profile = str(moved) if file.name.endswith(trace_files.XPLANE) else profile
+        return profile
 
     @property
     def profile(self) -> Profile:

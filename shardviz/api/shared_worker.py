@@ -40,8 +40,7 @@ def ask(
 
     The compilers stay loaded from one question to the next, until Python ends. `may_refuse`: nobody chose
     the targets, so one that cannot hold the mesh says so as well. `with_costs` is that of `Worker.submit`.
-    Raises `TargetError` for targets that cannot take the problem.
-    """
+    Raises `TargetError` for targets that cannot take the problem."""
     worker = _worker()
     if not may_refuse:
         check_question(problem, targets)  # all of them, before one is asked
@@ -67,8 +66,7 @@ def ask_program(
     `changes` are made to it before.
 
     Where a compiler failed, or took longer than `timeout` seconds, its answer says so. So does one of several
-    targets that cannot have the program; one alone raises `TargetError`, or what JAX raises as it lowers.
-    """
+    targets that cannot have the program; one alone raises `TargetError`, or what JAX raises as it lowers."""
     worker = _worker()
     worker.start(*targets)  # they load JAX while it traces here
 

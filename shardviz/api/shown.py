@@ -36,8 +36,7 @@ PAGE_WIDTH = 100
 class Shown(ABC):
     """The same picture everywhere: `repr` and `str` as plain text, Rich in colour, notebooks as HTML too.
 
-    Rich is loaded when something is shown, not before.
-    """
+    Rich is loaded when something is shown, not before."""
 
     @abstractmethod
     def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
@@ -95,8 +94,7 @@ class ShownTimes(Shown):
 class TimelineReport(ShownTimes):
     """A plan or a program on a machine: `timeline` has each operation in seconds.
 
-    `scheduler` is the simulation by the compiler's own scheduler, if it was asked for and exists.
-    """
+    `scheduler` is the simulation by the compiler's own scheduler, if it was asked for and exists."""
 
     times: TargetTimes
 

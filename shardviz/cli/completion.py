@@ -32,8 +32,8 @@ class BashColons(BashComplete):
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
         start = incomplete.rfind(":") + 1
-        found = super().get_completions(args, incomplete)
-        return [CompletionItem(item.value[start:], item.type, item.help) for item in found]
+        completions = super().get_completions(args, incomplete)
+        return [CompletionItem(item.value[start:], item.type, item.help) for item in completions]
 
 
 @add_completion_class
@@ -47,11 +47,11 @@ def answer_shell(instruction: str, commands: click.Command) -> int:
     """Print what the value of `COMPLETION` asks for, a shell's script or completions; the exit code. click's
     own answer is bytes, which a stream with stand-ins for lacking characters does not take."""
     shell, _, wanted = instruction.partition("_")
-    found = get_completion_class(shell)
-    if found is None or wanted not in ("source", "complete"):
+    completion_class = get_completion_class(shell)
+    if completion_class is None or wanted not in ("source", "complete"):
         problem = f"{COMPLETION} is {quote(instruction)}, not a completion request"
         raise QuestionError(problem, "write bash_source, zsh_source or fish_source")
-    completion = found(commands, {}, "shardviz", COMPLETION)
+    completion = completion_class(commands, {}, "shardviz", COMPLETION)
     try:
         click.echo(completion.source() if wanted == "source" else completion.complete())
     except (KeyError, ValueError):

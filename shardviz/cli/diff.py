@@ -69,36 +69,35 @@ def command(
 
     OLD and NEW are each a file of HLO text, a folder of XLA's dumps, a file of --save or of
     shardviz.testing.check_baseline, or FILE.py:FUNCTION, which runs the file as shardviz program does.
-    Functions need --mesh and --target. Names of files, lines and instructions are ignored.
-    """
+    Functions need --mesh and --target. Names of files, lines and instructions are ignored."""
     limits = () if fail_on is None else report_changes.parse_limits(fail_on)
     if old == new == STDIN:
         raise QuestionError("standard input holds only one program", "give a file for the other")
     given = None if mesh is None else parse_mesh(mesh)
     on = None if machine is None else machine_file.named_machine(machine)
-    functions = [user_file.names_function(each) for each in (old, new)]
+    functions = [user_file.names_function(argument) for argument in (old, new)]
     targets = _targets(target, functions)
     if any(functions) and given is None:
         raise QuestionError("a function needs a mesh", "add --mesh data=4,model=4")
     code, saved = ExitCode.FINE, 0
-    found: dict[int, ReportSummary] = {}
+    summaries: dict[int, ReportSummary] = {}
     asked: dict[int, tuple[str, Target]] = {}
     for number, (text, compiler) in enumerate(zip((old, new), targets, strict=True)):
         if compiler is None:
-            found[number], read = _of_files(text, given, on)
+            summaries[number], read = _of_files(text, given, on)
             saved += read is None
             code = max(code, read or code)
         else:
             asked[number] = text, compiler
     if asked and given is not None:
         compiled = _of_functions([*asked.values()], given, axis_types, on, timeout)
-        found |= zip(asked, compiled, strict=True)
-    if on is not None and saved == len(found):
+        summaries |= zip(asked, compiled, strict=True)
+    if on is not None and saved == len(summaries):
         raise QuestionError(
             "--machine does not apply: both programs were saved with their own machine",
             "leave it out, or renew the baseline with another target",
         )
-    answer = programs.diff(found[0], found[1], limits)
+    answer = programs.diff(summaries[0], summaries[1], limits)
     for limit in limits:
         for side, program in (("OLD", answer.changes.before), ("NEW", answer.changes.after)):
             if limit.quantity in ("seconds", "memory") and getattr(program, limit.quantity) is None:

@@ -105,8 +105,7 @@ def command(
     """Explain which collectives EINSUM needs on a mesh, and which ones the compilers insert.
 
     EINSUM is an einsum, a chain of them with semicolons, a product as the scaling book writes it, or a
-    program of named statements: H = X[b,d] * W[d,f]; Y = silu(H) + H.
-    """
+    program of named statements: H = X[b,d] * W[d,f]; Y = silu(H) + H."""
     ranked = is_ranking(einsum, specs, given)
     chosen = options.is_given(ctx, "target")
     asking = {"a ranking": ranked, "--vary": vary is not None, "--versus": versus is not None}
@@ -148,9 +147,9 @@ def command(
             if run is not None:
                 refuse_stepping(ctx)
                 return step_command.print_plan(run, step, jax, output)
-            found = question.step(step, **links)
-            lines = [] if output.as_json else plan_view.step_lines(found.plan, found.number, *output.page)
-            return step_command.print_step(found.fastest, jax, shown, lines)
+            saved = question.step(step, **links)
+            lines = [] if output.as_json else plan_view.step_lines(saved.plan, saved.number, *output.page)
+            return step_command.print_step(saved.fastest, jax, shown, lines)
     number = given["why"]
     if number is not None and not output.as_json:
         with working("planning"):
@@ -188,8 +187,7 @@ def rank(
 ) -> int:
     """Rank all shardings of EINSUM's arrays over a mesh: time, bytes sent, memory, collectives.
 
-    Only the planner answers. EINSUM is what shardviz explain takes.
-    """
+    Only the planner answers. EINSUM is what shardviz explain takes."""
     question = plans.PricedProblem(options.stated_problem(einsum, specs, problem, ranked=True), machine)
     return _print_ranking(question, output, limit)
 
@@ -218,8 +216,7 @@ def sweep(
     """Chart compute and communication of EINSUM over sizes of a dimension or of a mesh axis.
 
     Sizes go from FIRST to LAST by powers of two; b=1Ki:1Mi:4: by powers of four. Each size has its own
-    plan. EINSUM is what shardviz explain takes.
-    """
+    plan. EINSUM is what shardviz explain takes."""
     question = plans.PricedProblem(options.stated_problem(einsum, specs, problem), machine)
     return _print_sweep(question, over, output)
 
@@ -246,9 +243,8 @@ def versus(
     """Compare EINSUM sharded as SPECS with the same arrays sharded as OTHERS: time, bytes, memory and
     collectives.
 
-    EINSUM is what shardviz explain takes.
-    """
-    first, second = (options.stated_problem(einsum, each, problem) for each in (specs, others))
+    EINSUM is what shardviz explain takes."""
+    first, second = (options.stated_problem(einsum, shardings, problem) for shardings in (specs, others))
     return _print_comparison(plans.PricedProblem(first, machine), second, output)
 
 

@@ -273,7 +273,7 @@ def _reworded(error: click.ClickException) -> tuple[str, str]:
         hint = f"quote a value with spaces or ->; {hint}"
     elif isinstance(error, click.NoSuchOption):
         name = error.option_name
-        is_near = any(each.startswith(name) or name.startswith(each) for each in (close or ())[:1])
+        is_near = any(option.startswith(name) or name.startswith(option) for option in (close or ())[:1])
         if not is_near and (others := commands_with(name)):
             hint = f"it is an option of {', '.join(others)}"
     return message[:1].lower() + message[1:], hint

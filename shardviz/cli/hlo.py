@@ -89,8 +89,7 @@ def command(
     folder of dumps lists the final program of each module; a file of --save its report. Counts include
     loops. Unreadable text is reported, with exit code 2.
 
-    --json lists the same collectives in program order.
-    """
+    --json lists the same collectives in program order."""
     if picture:
         others = {"--json": output.as_json, "--time": with_times, "--machine": bool(machine)}
         options.refuse_both({"--picture": True, **others, "--save": save is not None, "--why": why})

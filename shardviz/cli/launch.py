@@ -32,8 +32,7 @@ LOOK_S = 0.05
 def command(number: int, devices: int, words: tuple[str, ...]) -> int:
     """Run a command of shardviz in N processes on this machine, as one job.
 
-    Process 0 prints; all end when one is lost. On a cluster, use srun or mpirun instead.
-    """
+    Process 0 prints; all end when one is lost. On a cluster, use srun or mpirun instead."""
     name, *rest = words
     able = commands_with("--coordinator")
     if name not in able:

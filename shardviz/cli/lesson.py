@@ -66,8 +66,7 @@ def command(
 ) -> int:
     """Learn by predicting and changing: the course, or one LESSON of it.
 
-    LESSON is a number, a name, or the path of a lesson file of your own.
-    """
+    LESSON is a number, a name, or the path of a lesson file of your own."""
     chosen = {"--check": check and folder is None, "--present": present, "--notebook": notebook}
     chosen |= {"--hand-in": name is not None, "--grade": folder is not None, "--watch": watched is not None}
     options.refuse_both(chosen, "give one of them")

@@ -82,9 +82,9 @@ class Checked:
             return cls(file, None, [Complaint(error.key, reason)])
         if lesson.number:
             file = names[lesson.number - 1]
-        found = complaints(lesson)
+        wrong = complaints(lesson)
         # Only what can be computed can be laid out.
-        return cls(file, lesson, found or [Complaint(SIZE, reason) for reason in fits(lesson)])
+        return cls(file, lesson, wrong or [Complaint(SIZE, reason) for reason in fits(lesson)])
 
     @property
     def lines(self) -> list[str]:
@@ -125,21 +125,21 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
             silence = verifier.silence()
         if silence:
             print_note(f"JAX checked nothing, and no program ran: {silence}")
-        for each in checked:
+        for lesson_check in checked:
             # Asked where shardviz finds nothing wrong.
-            if each.lesson is not None and not each.complaints and not silence:
-                each.asked = verifier.ask(each.lesson)
-        for each in checked:
-            with working(f"{each.file}: waiting for JAX"):
-                for asked in each.asked:
+            if lesson_check.lesson is not None and not lesson_check.complaints and not silence:
+                lesson_check.asked = verifier.ask(lesson_check.lesson)
+        for lesson_check in checked:
+            with working(f"{lesson_check.file}: waiting for JAX"):
+                for asked in lesson_check.asked:
                     try:
                         reason = asked.verdict()
                     except ShardvizError as error:
                         reason = f"JAX gives no answer: {error.message}"
                     if reason:
-                        each.complaints.append(Complaint(asked.key, reason))
+                        lesson_check.complaints.append(Complaint(asked.key, reason))
             if not as_json:
-                click.echo("\n".join(each.lines))
+                click.echo("\n".join(lesson_check.lines))
     wrong = [checked for checked in checked if checked.complaints]
     if as_json:
         print_json(KINDS["lesson_check"].document(lessons=checked, note=silence))

@@ -79,8 +79,7 @@ def command(
     """Measure collectives on JAX's devices: time, bandwidth and a fitted line.
 
     OP is all_gather, psum, psum_scatter, all_to_all or ppermute, or matmul or copy, which each device runs
-    alone; several are separated by commas.
-    """
+    alone; several are separated by commas."""
     # Refused before JAX loads.
     path = None if save is None else target_path(save)
     if path is not None and path.suffix != ".toml":
@@ -95,8 +94,8 @@ def command(
     with started_worker(timeout, target, job=job) as worker:
         asked = repr((operations, mesh, axes, sizes, dtype, runs, timeout))
         joined = join_job(worker, asked) if devices is None else None
-        found = _mesh(mesh, joined, devices)
-        question = devices_question.measure_question(operations, found, axes, sizes, dtype, runs)
+        measured_mesh = _mesh(mesh, joined, devices)
+        question = devices_question.measure_question(operations, measured_mesh, axes, sizes, dtype, runs)
         if path is not None and (joined is None or joined.is_first):
             _check_writable(path, joined)
         on = None if machine is None else machine_file.named_machine(machine)
@@ -200,16 +199,16 @@ class _Session:
             pending = worker.measure(case, self.question.mesh, target, self.question.runs)
             over = f" over {' and '.join(case.axes)}" if case.axes else ""
             words = f"{number} of {len(self.question.cases)}: {case.op}{over}, {human_bytes(case.size)}"
-            found = _awaited(pending, words, interrupted)
-            if found is None:
+            outcome = _awaited(pending, words, interrupted)
+            if outcome is None:
                 pending.cancel()
                 self.is_partial = True
                 return
-            if isinstance(found, devices_question.Measurement):
-                yield found
+            if isinstance(outcome, devices_question.Measurement):
+                yield outcome
             else:
                 left_out.add(case.group)
-                print_note(f"{found.reason}: skipped, with all larger sizes")
+                print_note(f"{outcome.reason}: skipped, with all larger sizes")
 
     def _too_long(self, case: Case) -> str:
         """The reason why a case is left out that would not end in time, by the size before it; or ""."""
@@ -305,7 +304,7 @@ def _save(path: Path, session: _Session, is_partial: bool) -> str:
         comment += f"\n{guess}"
         words.append(f"{guess}.")
     measured = {"matmul": machine.device.peak, "copy": machine.device.hbm_bandwidth}
-    if lacking := [op for op, found in measured.items() if not found]:
+    if lacking := [op for op, value in measured.items() if not value]:
         figures = " and ".join(FIGURES[op] for op in lacking)
         words.append(f"It has no figures for {figures} until you also measure {','.join(lacking)}.")
     write_file(path, machine_file.machine_toml(machine, comment))

@@ -35,14 +35,13 @@ MAX_LISTED = 2**15
 def machine(name: str, mesh: str | None, device_order: str | None, output: CommandOutput) -> None:
     """Show the figures of a machine, with their sources, and draw its chips and links.
 
-    NAME is hardware such as v5p:4x4x8, 2*v5e:4x4 or h100:2x8, or a TOML file such as my-cluster.toml.
-    """
+    NAME is hardware such as v5p:4x4x8, 2*v5e:4x4 or h100:2x8, or a TOML file such as my-cluster.toml."""
     asked = options.asked_mesh(mesh, device_order)
-    found = machine_file.named_machine(name, asked.size if asked else 0)
-    placed = None if asked is None else hardware_machine.place_mesh(found, asked)
+    hardware = machine_file.named_machine(name, asked.size if asked else 0)
+    placed = None if asked is None else hardware_machine.place_mesh(hardware, asked)
     output.answer(
-        lambda: machines.machine_document(found, asked, placed),
-        lambda: machine_view.machine_view(found, asked, placed, *output.page, output.verbose),
+        lambda: machines.machine_document(hardware, asked, placed),
+        lambda: machine_view.machine_view(hardware, asked, placed, *output.page, output.verbose),
         "all figures",
     )
 
@@ -60,14 +59,14 @@ def machine(name: str, mesh: str | None, device_order: str | None, output: Comma
 @click.pass_context
 def layout(ctx: click.Context, /, devices: bool, output: CommandOutput, **_: Any) -> None:
     """Draw which slice of an array each device holds; SHAPE is such as 16384x16384."""
-    found = asked_layout(ctx)
-    if output.as_json and found.mesh.size > MAX_LISTED:
-        problem = f"--json lists every device, but the mesh {found.mesh} has {found.mesh.size:,}"
+    drawn = asked_layout(ctx)
+    if output.as_json and drawn.mesh.size > MAX_LISTED:
+        problem = f"--json lists every device, but the mesh {drawn.mesh} has {drawn.mesh.size:,}"
         hint = f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary"
         raise QuestionError(problem, hint)
     output.answer(
-        lambda: fields.KINDS["layout"].document(found),
-        lambda: layout_view.layout_view(found, *output.page, devices),
+        lambda: fields.KINDS["layout"].document(drawn),
+        lambda: layout_view.layout_view(drawn, *output.page, devices),
     )
 
 
@@ -96,8 +95,7 @@ def translate(
 ) -> None:
     """Convert a sharding from any notation to another, or to all of them.
 
-    Every array of a product, or of an einsum's specs, is converted.
-    """
+    Every array of a product, or of an einsum's specs, is converted."""
     notation, readings, context = enter.read_any(text, origin, mesh, rank)
     for reading in readings:
         if rank is not None and reading.spec.rank != rank:

@@ -105,8 +105,7 @@ def command(
     """Shard every parameter of a model by rules, and show a step's memory and collectives.
 
     SOURCE is a name such as llama-3-70b, a config.json of Hugging Face, a .safetensors file or the index of
-    many, or a folder with these. No weights are read. Python files of rules are read, not run.
-    """
+    many, or a folder with these. No weights are read. Python files of rules are read, not run."""
     if serve:
         for option in ("target", "no_backward", "remat", "optimizer"):
             flag = f"--{option.replace('_', '-')}"
@@ -181,8 +180,7 @@ def checkpoint(
 
     FOLDER has _METADATA, or steps that do; the newest step is read. With --mesh or --rules: what each device
     needs when it is restored so, what it held of that when it was saved, and the bytes of the stored pieces
-    that it reads. Saved axes that the mesh lacks are left out. No weights are read.
-    """
+    that it reads. Saved axes that the mesh lacks are left out. No weights are read."""
     given = options.asked_mesh(mesh, device_order)
     found = checkpoints.read_checkpoint(folder, canonical_dtype(dtype) if dtype else "")
     asked = given or found.mesh or checkpoints.ONE

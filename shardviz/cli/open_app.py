@@ -53,8 +53,7 @@ def open_app(
     """Open the application, in a lesson if one is given, and end the process when it is left.
 
     A lesson opens where it was left, an attempt where its sender was; with `present` it is shown to a class.
-    A `warning` is shown first.
-    """
+    A `warning` is shown first."""
     gc.disable()  # until the first frame: what loads now stays, and looking for garbage in it only delays
     from shardviz.tui.app import ShardvizApp
     from shardviz.tui.own_keys import keys_path
@@ -92,8 +91,7 @@ class PiecewiseOutput:
     """The file to which Textual's thread writes what is drawn, in pieces, as fast as the terminal takes them.
 
     `on_slow` is called with True when it takes none for a while, and with False when it has all. After `cut`
-    what is not written yet is dropped, up to `CUT`.
-    """
+    what is not written yet is dropped, up to `CUT`."""
 
     def __init__(self, file: TextIO, on_slow: Callable[[bool], object]) -> None:
         self.fileno, self._encoding, self._on_slow = file.fileno, file.encoding, on_slow

@@ -60,8 +60,7 @@ def command(
 ) -> int:
     """Follow EINSUM through a compiler: the passes that changed its shardings or collectives.
 
-    EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it.
-    """
+    EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it."""
     targets = options.asked_targets(target, problem["mesh"])
     if len(targets) != 1:
         count = f"{len(targets)} targets are given" if targets else "none is given"

@@ -2,8 +2,7 @@
 processes.
 
 Python's own way, an exception at the next instruction, may land inside an import and leave its lock held, so
-that a thread which needs the same module waits for ever.
-"""
+that a thread which needs the same module waits for ever."""
 
 from __future__ import annotations
 

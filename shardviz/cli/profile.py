@@ -45,8 +45,7 @@ def command(output: CommandOutput, **given: Any) -> None:
 
     For each device and step: compute, communication, exposed communication and idle time. For each
     collective: time, bandwidth and the stragglers. --machine adds the predicted times below the measured
-    ones.
-    """
+    ones."""
     profile = read_profile(given)
     output.answer(
         lambda: fields.KINDS["profile"].document(profile),

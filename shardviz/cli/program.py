@@ -48,14 +48,14 @@ if TYPE_CHECKING:
 
 def _compiler_options(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> dict[str, str]:
     """Options of a compiler, each ``NAME=VALUE``."""
-    found = {}
+    by_name = {}
     for option in given:
         name, equals, value = option.removeprefix("--").partition("=")
         if not name or not equals:
             problem = f"{quote(option)} is not an option with its value, such as xla_name=true"
             raise click.BadParameter(problem, ctx, param)
-        found[name] = value
-    return found
+        by_name[name] = value
+    return by_name
 
 
 @click.command("program", cls=ExampleCommand)
@@ -118,8 +118,7 @@ def command(
 
     This runs FILE.py, in a process of its own, with simulated devices; the function itself is traced under
     jax.set_mesh of that mesh, and compiled, not run. In place of FILE.py:FUNCTION the name of an example
-    does: train_step.
-    """
+    does: train_step."""
     if with_values:
         return _print_values(click.get_current_context(), output)
     if tries:
@@ -162,29 +161,29 @@ def command(
         known = wanted or (program.meshes[0] if program.meshes else Mesh(("device",), (1,)))
         named = None if rules is None else rule_files.named_rules(rules, known)
         session.ask(program, compiler_options, with_costs=with_times)
-        found = [*session.programs()]
+        answers = [*session.programs()]
         if named is not None:
-            found = [programs.with_rules(each, named, known) for each in found]
-            if not any(one.rule for each in found for one in each.arrays):
+            answers = [programs.with_rules(answer, named, known) for answer in answers]
+            if not any(one.rule for answer in answers for one in answer.arrays):
                 print_note(f"no rule of {rules} names an argument")
-        told = [program.times(on) for program in found]
-        reported = [(program, program.report(times)) for program, times in zip(found, told, strict=True)]
-        for each, report in reported:
+        told = [program.times(on) for program in answers]
+        reported = [(program, program.report(times)) for program, times in zip(answers, told, strict=True)]
+        for answer, report in reported:
             if report is not None:
-                selection.check(report.entries, each.mesh)
+                selection.check(report.entries, answer.mesh)
         verdicts: list[tuple[WasteVerdict, ...]] | None = None
         if with_reasons:
             with working("trying other shardings"):
-                verdicts = [session.verdicts(program, on) for program in found]
+                verdicts = [session.verdicts(program, on) for program in answers]
         if output.as_json:
             print_json(
                 documents.program_document(name, reported, with_times, selection, verdicts, with_arrays)
             )
         elif with_arrays:
-            for number, each in enumerate(found):
+            for number, answer in enumerate(answers):
                 show = output.show_below if number else output.show
                 told_of = verdicts[number] if verdicts else ()
-                show(program_view.arrays_view(each, *output.page, output.verbose, told_of))
+                show(program_view.arrays_view(answer, *output.page, output.verbose, told_of))
             output.show_more("every array")
         else:
             _show(reported, told, with_times, selection, verdicts[0] if verdicts else None, output)

@@ -91,8 +91,7 @@ def command(
 
     PROGRAM is an einsum, a chain of them, or statements such as H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d],
     and ends with x 32 for a layer that runs 32 times. Or it is a model, whose layers are searched: such as
-    llama-3-70b, or a config.json.
-    """
+    llama-3-70b, or a config.json."""
     if machine is None:
         raise QuestionError("a search needs a machine", "add --machine v5p:4x4x8, or another")
     words = given | {"sizes": given["sizes"] or "", "backward": given["backward"] == "yes"}

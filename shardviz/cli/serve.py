@@ -47,8 +47,7 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
     """Serve the application to browsers, by default on this machine only.
 
     Visitors can use everything except files; compilers are Shardy and XLA for simulated
-    devices. A session ends with its page, or after 60 minutes without a key press.
-    """
+    devices. A session ends with its page, or after 60 minutes without a key press."""
     if os.name != "posix":
         raise QuestionError("shardviz serve needs Linux or macOS", "on Windows, start it in WSL")
     if util.find_spec("textual_serve") is None or util.find_spec("aiohttp") is None:
@@ -88,8 +87,8 @@ def _beginning(lesson: str | None, shared: str | None) -> str:
             for fault in faults():
                 print_note(fault.message)
             lesson = str(course()[0].number)
-        found = find(lesson, may_read_files=False)
-        return to_string(Shared(found.setup, found.screen, found.name))
+        start_lesson = find(lesson, may_read_files=False)
+        return to_string(Shared(start_lesson.setup, start_lesson.screen, start_lesson.name))
     begin = from_string(shared) if shared is not None else Shared(ProblemForm())
     if begin.lesson:
         attempt_of(begin)

@@ -89,8 +89,7 @@ def command(
     """Step through a collective: what each device sends and holds, round by round.
 
     OP is JAX's name: all_gather, psum, pmean, pmax, pmin, psum_scatter, all_to_all, ppermute, pbroadcast or
-    ragged_all_to_all.
-    """
+    ragged_all_to_all."""
     given |= {"operation": operation}
     if "->" in operation or ".py:" in operation:
         way = f"explain {quote(operation)} --step" if "->" in operation else f"program {operation} --values"

@@ -4,5 +4,4 @@ problem        arrays placed, the einsums jitted and compiled for a target, its 
                array: what JAX says of who holds what
 plan           a plan by hand in `shard_map`, its result compared with that of one device
 collective     one collective in `shard_map`, its result printed; the same by hand, round by round
-code_literals  names, specs, dtypes and meshes as JAX writes them
-"""
+code_literals  names, specs, dtypes and meshes as JAX writes them"""

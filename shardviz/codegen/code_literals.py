@@ -69,16 +69,16 @@ def spec_code(spec: PartitionSpec) -> str:
 
 def names_code(names: Iterable[str]) -> dict[str, str]:
     """A Python name for each array: its own where that is one and free."""
-    found: dict[str, str] = {}
+    identifiers: dict[str, str] = {}
     taken = _TAKEN.split()
     for name in names:
         spelled = re.sub(r"\W", "_", name)
         if not spelled.isidentifier():
             spelled = f"array_{spelled}"
-        while keyword.iskeyword(spelled) or spelled in taken or spelled in found.values():
+        while keyword.iskeyword(spelled) or spelled in taken or spelled in identifiers.values():
             spelled += "_"
-        found[name] = spelled
-    return found
+        identifiers[name] = spelled
+    return identifiers
 
 
 def tuple_code(items: Iterable[object]) -> str:
@@ -197,7 +197,7 @@ class PartAxes:
                 if axis_part(part) is None:
                     names[part] = part
                     continue
-                free = (f"{whole_axis(part)}{each}" for each in count(number))
+                free = (f"{whole_axis(part)}{suffix}" for suffix in count(number))
                 names[part] = next(name for name in free if name not in taken)
                 taken.add(names[part])
         sizes = tuple(mesh.axis_size(part) for part in names)

@@ -263,18 +263,18 @@ def _buffer(question: CollectiveQuestion) -> tuple[str, str] | None:
 def _rounds(question: CollectiveQuestion) -> list[tuple[str, list[Exchange]]]:
     """The rounds, each with its phase's name; none where they are too many."""
     schedule = question.schedule
-    found: list[tuple[str, list[Exchange]]] = []
+    rounds: list[tuple[str, list[Exchange]]] = []
     sends = exchanges = 0
     for number in range(1, schedule.rounds + 1):
         sent = schedule.round(number).expanded(schedule.chunks)
         sends += len(sent)
         if sends > MAX_SENDS:
             return []
-        found.append((schedule.phase(number)[0].name, _exchanges(sent)))
-        exchanges += len(found[-1][1])
+        rounds.append((schedule.phase(number)[0].name, _exchanges(sent)))
+        exchanges += len(rounds[-1][1])
         if exchanges > MAX_EXCHANGES:
             return []
-    return found
+    return rounds
 
 
 def _exchanges(sends: Sends) -> list[Exchange]:

@@ -51,8 +51,7 @@ def plan_code(plan: Plan) -> str:
     It prints the collectives of what it compiled, and whether its results are those of one device, unless the
     arrays are too large to be made. Of a program that runs several times it is one run. The addends of a
     pending sum stand along an extra dimension in front. Raises `QuestionError` where no simulated devices
-    could run the plan.
-    """
+    could run the plan."""
     problem = plan.problem
     if problem.mesh.size > MAX_CPU_DEVICES:
         complaint = f"a plan for {problem.mesh.size:,} devices cannot run on simulated ones"
@@ -64,11 +63,11 @@ def plan_code(plan: Plan) -> str:
         raise QuestionError(f"XLA for CPU may not multiply {unsure[0]}", "use f32, bf16 or s32")
     mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
     title = f"The plan of {title_of(problem)} on the mesh {mesh}, by hand."
-    found, part_axes = plan_on_parts(replace(plan, problem=replace(problem, layers=1)))
-    writer = _Writer(found)
+    part_plan, part_axes = plan_on_parts(replace(plan, problem=replace(problem, layers=1)))
+    writer = _Writer(part_plan)
     parts = [
         [*devices_code(problem.mesh.size, problem.arguments[0].dtype), ""],
-        [*part_axes.comment, *mesh_code(found.problem.mesh, "Auto"), "", ""],
+        [*part_axes.comment, *mesh_code(part_plan.problem.mesh, "Auto"), "", ""],
         [*writer.program(), "", ""],
         [*writer.numbers(), ""],
         writer.compiled(),
@@ -80,9 +79,9 @@ def plan_code(plan: Plan) -> str:
 def steps_code(plan: Plan) -> tuple[Plan, str]:
     """The plan on a mesh whose axes are the parts that its steps name, and its functions: ``program``, of a
     device's shards, returns what each step makes, and ``on_one_device``, of whole arrays, the results."""
-    found, _ = plan_on_parts(plan)
-    writer = _Writer(found)
-    return found, "\n".join([*writer.program(with_steps=True), "", "", *writer.function.lines()])
+    part_plan, _ = plan_on_parts(plan)
+    writer = _Writer(part_plan)
+    return part_plan, "\n".join([*writer.program(with_steps=True), "", "", *writer.function.lines()])
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def _jitted(problem: Problem) -> list[str]:
     wanted = ["None" if spec is None else f"NamedSharding(mesh, {spec_code(spec)})" for spec in specs]
     if len(wanted) == 1:
         return [f"jitted = jax.jit(program, out_shardings={wanted[0]})"]
-    return ["jitted = jax.jit(program, out_shardings=(", *(f"    {each}," for each in wanted), "))"]
+    return ["jitted = jax.jit(program, out_shardings=(", *(f"    {sharding}," for sharding in wanted), "))"]
 
 
 def _compiled(function: ProgramFunction) -> list[str]:
@@ -161,7 +161,7 @@ def _passes(function: ProgramFunction) -> list[str]:
         'module = lowered.compiler_ir("stablehlo")',
         "with module.context:",
         "    for passes in (",
-        *(f'        "{each}",' for each in SHARDY_PASSES.values()),
+        *(f'        "{pipeline}",' for pipeline in SHARDY_PASSES.values()),
         "    ):",
         '        PassManager.parse(f"builtin.module({passes})").run(module.operation)',
         "",

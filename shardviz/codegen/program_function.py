@@ -123,8 +123,8 @@ class ProgramFunction:
         problem = self.problem
         gradients = dict(problem.gradients)
         made = {part.result.name: part.result for part in problem.parts}
-        found = [gradients.get(name) for name in self._taken]
-        targets = ", ".join("_" if name is None else self.names[name] for name in found)
+        gradient_names = [gradients.get(name) for name in self._taken]
+        targets = ", ".join("_" if name is None else self.names[name] for name in gradient_names)
         given = [self.names[gradients[name]] for name in self._returned if name in gradients]
         values = given[0] if len(given) == 1 else f"({', '.join(given)})"
         results = self._listed(self._returned)
@@ -133,11 +133,11 @@ class ProgramFunction:
         lines = [
             f"def {self.name}({self.arguments}):",
             f"    {results}, backward = jax.vjp({forward}, {self._listed(self._taken)})",
-            f"    {targets}{',' * (len(found) == 1)} = backward({values})",
+            f"    {targets}{',' * (len(gradient_names) == 1)} = backward({values})",
         ]
         dtypes = {array.name: array.dtype for array in problem.arguments}
         returned = [array.name for array in problem.returned_arrays]
-        for name, gradient in zip(self._taken, found, strict=True):
+        for name, gradient in zip(self._taken, gradient_names, strict=True):
             if gradient is None:
                 continue
             array, called = made[gradient], self.names[gradient]

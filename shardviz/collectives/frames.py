@@ -43,9 +43,9 @@ class Piece:
     def addends(self) -> tuple[Values, ...] | None:
         """The elements of each contribution; None in frames without numbers."""
         leaves = self._frames.trace.addends(self.datum)
-        found = [self._frames.values(self._group, self.chunk, leaf) for leaf in leaves]
-        known = tuple(values for values in found if values is not None)
-        return known if len(known) == len(found) else None
+        contributions = [self._frames.values(self._group, self.chunk, leaf) for leaf in leaves]
+        known = tuple(values for values in contributions if values is not None)
+        return known if len(known) == len(contributions) else None
 
 
 class Frame:
@@ -89,8 +89,7 @@ class Frames:
 
     With an operation, a mesh and `shards`, an array (devices in the mesh's row-major order, shape of a
     shard), pieces have numbers, and every group of the operation's axes runs at the same time. Raises
-    `QuestionError` for shards that the operation cannot take, and for more numbers than fit.
-    """
+    `QuestionError` for shards that the operation cannot take, and for more numbers than fit."""
 
     def __init__(
         self,
@@ -138,8 +137,8 @@ class Frames:
         """The elements of a datum of a chunk in one group; None without numbers."""
         if self.cuts is None:
             return None
-        found: Values = self._data[group, datum, : self.cuts.sizes[chunk]]
-        return found
+        elements: Values = self._data[group, datum, : self.cuts.sizes[chunk]]
+        return elements
 
     @cached_property
     def _data(self) -> Values:

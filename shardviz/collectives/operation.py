@@ -26,8 +26,7 @@ class Parameter:
 
     `name` is the option's and `field` JAX's. It is given as a `kind`: a bool by being there. `read` makes
     JAX's value from the given one and the size of the group; it raises `QuestionError`. One with
-    `example_for`, the example for a group of so many, has to be given.
-    """
+    `example_for`, the example for a group of so many, has to be given."""
 
     name: str
     field: str
@@ -60,8 +59,7 @@ class Cuts:
     `start` and `end` have the shape (chunks, elements of the largest chunk): flat indices into the shard on
     which a chunk starts, and into the result on which it ends; -1 where a smaller chunk has no element.
     `sizes` are the chunks' elements, `shape` and `dtype` those of a member's result, whose other elements are
-    0.
-    """
+    0."""
 
     start: Ints
     end: Ints
@@ -76,8 +74,7 @@ class Blocks:
     flat indices into the shard on which a block starts and into the result, of `shape`, on which it ends.
 
     `sizes` are the elements of each block, None where all are alike. Where one of `start` and `end` has a
-    single row, it is that of every block.
-    """
+    single row, it is that of every block."""
 
     start: Ints
     end: Ints
@@ -108,8 +105,7 @@ class Operation(ABC):
 
     Subclasses are frozen dataclasses whose fields carry JAX's names. `kind` is that of its pattern, `takes`
     its parameters as people give them. Where it `leaves_copies`, one result stands for the whole group, and
-    `out_specs` leave out the axes; where it is `even`, its blocks are equally large.
-    """
+    `out_specs` leave out the axes; where it is `even`, its blocks are equally large."""
 
     name: ClassVar[str]
     kind: ClassVar[str]

@@ -12,8 +12,7 @@ Of n members:
     permute         chunk s starts on member s and ends on the member to which `perm` sends it
     broadcast       every chunk starts on `source`; every member ends with all
 
-A schedule has the rounds by which one algorithm carries it out.
-"""
+A schedule has the rounds by which one algorithm carries it out."""
 
 from __future__ import annotations
 
@@ -122,8 +121,7 @@ class Sends:
 
     Where `reduce[k]`, the receiver adds them to its own; else it takes them as they are. All that is sent was
     there before the round. Entries with the same (src, dst) travel as one message. Several may add to the
-    same chunk of a member, in the order of the entries.
-    """
+    same chunk of a member, in the order of the entries."""
 
     src: Ints
     dst: Ints

@@ -60,8 +60,7 @@ class Trace:
     Sums are kept as pairs, so that every partial sum can tell whose addends it contains, in the order in
     which they were added. A slot is a member and a chunk, `member * chunks + chunk`; the leaves are the first
     data, in the order of `Pattern.starts`. Raises `QuestionError` when there are too many pieces to keep,
-    `ScheduleError` when a member sends what it does not hold.
-    """
+    `ScheduleError` when a member sends what it does not hold."""
 
     def __init__(self, schedule: Schedule) -> None:
         if not can_be_kept(schedule):
@@ -163,9 +162,9 @@ class Trace:
             # What arrived last is what the member has.
             slot, datum, change = slot[last], datum[last], change[: int(last.sum())]
             self._current[slot] = change
-        place = slice(self._changes, self._changes + len(slot))
-        self._slot[place], self._since[place], self._datum[place] = slot, number, datum
-        self._changes = place.stop
+        rows = slice(self._changes, self._changes + len(slot))
+        self._slot[rows], self._since[rows], self._datum[rows] = slot, number, datum
+        self._changes = rows.stop
 
     def _added(self, slot: Ints, own: Small, received: Small) -> Small:
         """The sums that arrivals make in their slots; of several in one slot each adds to the one before."""

@@ -4,8 +4,7 @@ Reals may be added in any order, and in a wider type that is rounded once (XLA f
 and f4 in f16): every sum of n addends is within ((1 + u)^(n - 1) - 1) * sum |x| of the exact one, where u is
 half the distance from 1 to the next number (Higham 2002, "Accuracy and Stability of Numerical Algorithms",
 section 4.2). A mean is divided, or multiplied by 1 / n, which rounds once or twice more. Two NaNs are equal;
-after a reduction 0 and -0 are, too.
-"""
+after a reduction 0 and -0 are, too."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ class VerificationResult:
     `verdict` is "equal", "rounding" (every difference is within what another order of additions can make) or
     "different". Of the `values` compared `differing` differ, by `ulps` representable numbers at most.
     `device` (a mesh position), `index` (in its result), `ours` and `theirs` are those of the first difference
-    beyond rounding, else of the largest. `note` says why values cannot agree, where that is known.
-    """
+    beyond rounding, else of the largest. `note` says why values cannot agree, where that is known."""
 
     verdict: str
     values: int
@@ -58,20 +56,20 @@ def verify(
         return VerificationResult("equal", ours.size)
     ulps = _ulps(ours, theirs)
     beyond = unequal & ~_within(operation, mesh, before, ours, theirs)
-    verdict, place, note = "rounding", int(np.argmax(np.where(unequal, ulps, -1))), ""
+    verdict, flat_index, note = "rounding", int(np.argmax(np.where(unequal, ulps, -1))), ""
     if beyond.any():
-        verdict, place = "different", int(np.argmax(beyond))
+        verdict, flat_index = "different", int(np.argmax(beyond))
         note = _NAN_NOTE if operation.name in ("pmax", "pmin") and _is_nan(before).any() else ""
-    device, *index = (int(number) for number in np.unravel_index(place, ours.shape))
-    mine, other = (str(values.reshape(-1)[place]) for values in (ours, theirs))
+    device, *index = (int(number) for number in np.unravel_index(flat_index, ours.shape))
+    mine, other = (str(values.reshape(-1)[flat_index]) for values in (ours, theirs))
     most = int(np.where(unequal, ulps, 0).max())
     differing = int(unequal.sum())
     return VerificationResult(verdict, ours.size, differing, most, device, tuple(index), mine, other, note)
 
 
 def _is_nan(values: Values) -> Bools:
-    found: Bools = np.not_equal(values, values)
-    return found
+    is_nan: Bools = np.not_equal(values, values)
+    return is_nan
 
 
 def _parts(values: Values) -> Values:
@@ -88,8 +86,8 @@ def _same(ours: Values, theirs: Values, signed_zeros: bool) -> Bools:
     same = (mine == other) | (_is_nan(mine) & _is_nan(other))
     if signed_zeros and _is_float(mine):
         same &= (np.signbit(mine) == np.signbit(other)) | _is_nan(mine)
-    found: Bools = same.all(axis=1)
-    return found
+    matches: Bools = same.all(axis=1)
+    return matches
 
 
 def _is_float(parts: Values) -> bool:
@@ -125,7 +123,7 @@ def _within(operation: Operation, mesh: Mesh, before: Values, ours: Values, thei
     if not adds or not _is_float(mine):
         return np.zeros(len(mine), dtype=bool)
     limits = float_limits(mine.dtype)
-    unit, top, tiny = (float(each) for each in (limits.eps / 2, limits.max, limits.smallest_normal))
+    unit, top, tiny = (float(limit) for limit in (limits.eps / 2, limits.max, limits.smallest_normal))
     count = mesh.group_size(operation.axes)
     sums: Reals = np.zeros(mine.shape)
     steps = sums
@@ -147,8 +145,8 @@ def _within(operation: Operation, mesh: Mesh, before: Values, ours: Values, thei
             bound = bound / divisor + 4 * unit * np.abs(mine.astype(np.float64)) + tiny
         near: Bools = np.abs(mine.astype(np.float64) - other.astype(np.float64)) <= bound
     # A part that is the same needs no explanation.
-    found: Bools = ((near & ~exact) | overflows | (mine == other)).all(axis=1)
-    return found
+    within: Bools = ((near & ~exact) | overflows | (mine == other)).all(axis=1)
+    return within
 
 
 def _finest(parts: Reals) -> Reals:

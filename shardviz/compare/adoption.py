@@ -26,8 +26,7 @@ def cheaper_plan(plan: Plan, answers: Iterable[TargetResult], placed: PlacedMesh
     """The plan, or where Shardy's way costs less, a plan that does the same; `Plan.teller` says so.
 
     Of a program that is Shardy's way to split the arrays in between, with the planner's moves; of a problem
-    that only reshards an array it is Shardy's moves. A plan that is proved to be the best is kept.
-    """
+    that only reshards an array it is Shardy's moves. A plan that is proved to be the best is kept."""
     shardy = next((answer for answer in answers if answer.target == "shardy"), None)
     if shardy is None or not may_be_beaten(plan, shardy.splits, shardy.moves):
         return plan

@@ -64,13 +64,13 @@ def other_dtypes(comparison: Comparison) -> None:
         are_floats = all(dtype.startswith(("f", "bf")) for dtype in (one.dtype, planned))
         if are_floats and BITS[one.dtype] < BITS[planned] and one.pieces == 1:
             narrower.append((one, planned))
-    for code, verb, found in (("promoted_dtype", "computes", wider), ("narrowed_dtype", "moves", narrower)):
-        if found:
-            one, planned = max(found, key=lambda each: each[0].bytes)
+    for code, verb, casts in (("promoted_dtype", "computes", wider), ("narrowed_dtype", "moves", narrower)):
+        if casts:
+            one, planned = max(casts, key=lambda pair: pair[0].bytes)
             before = array_bytes((one.elements,), planned)
             ratio = one.bytes / before
-            times = f", {'twice' if ratio == 2 else f'{ratio:g} times'} as many" if found is wider else ""
-            also = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            times = f", {'twice' if ratio == 2 else f'{ratio:g} times'} as many" if casts is wider else ""
+            also = f" (and {len(casts) - 1} more)" if len(casts) > 1 else ""
             carries = f"its {one.op}{one.over} carries {one.bytes:,} bytes instead of {before:,}{times}{also}"
             comparison.add(code, f"{comparison.target} {verb} {planned} as {one.dtype}: {carries}.")
 

@@ -288,8 +288,7 @@ class Comparison:
 
     `slices` are the target's local slices, which move nothing, as far as its text shows them. `scheduled` are
     its collectives as they run, without the permutes of collective matmuls. `equal` are the pairs of
-    transfers, ours and theirs, that agree.
-    """
+    transfers, ours and theirs, that agree."""
 
     plan: Plan
     answer: TargetResult

@@ -183,9 +183,9 @@ _NOISE = re.compile(
 
 def stderr_tail(log: str) -> str:
     """The line that explains a death; "" where none does."""
-    told = next((found[-1] for pattern in _TELLING if (found := pattern.findall(log))), "")
-    if not told and (found := _FUNCTION.findall(log)):
-        told = f"in {found[-1]}"
+    told = next((matches[-1] for pattern in _TELLING if (matches := pattern.findall(log))), "")
+    if not told and (matches := _FUNCTION.findall(log)):
+        told = f"in {matches[-1]}"
     if not told:
         lines = (line for line in reversed(log.splitlines()) if not _NOISE.match(line.strip()))
         told = re.sub(f"^{_PREFIX}", "", next(lines, ""))

@@ -107,10 +107,10 @@ def _versions() -> tuple[object, ...]:
 
 def _files(within: Path) -> list[tuple[float, int, Path]]:
     """When each answer was used last, its bytes, its place; the oldest first."""
-    found = []
+    entries = []
     with suppress(OSError):
         for path in within.iterdir():
             with suppress(OSError):
                 status = path.stat()
-                found.append((status.st_mtime, status.st_size, path))
-    return sorted(found)
+                entries.append((status.st_mtime, status.st_size, path))
+    return sorted(entries)

@@ -14,8 +14,7 @@ the coordinator's address; every process, 0 too, is a `JobWatch` that is connect
     done ────────────────────────▶ all are done?
     finish returns ◀── over ──────
 
-Messages are lines of JSON: nothing that comes from the network is executed.
-"""
+Messages are lines of JSON: nothing that comes from the network is executed."""
 
 from __future__ import annotations
 
@@ -364,7 +363,7 @@ class _Hub:
                 self._tell(start=port, hosts=hosts)
 
     def _missing(self) -> tuple[int, ...]:
-        missing = (each for each in range(self._processes) if each not in self._members)
+        missing = (process for process in range(self._processes) if process not in self._members)
         return tuple(itertools.islice(missing, MAX_LISTED + 1))
 
     def _refuse(self, member: _Connection, why: str) -> None:

@@ -50,17 +50,17 @@ def lower_program(
             "remove the callback for shardviz",
         ) from error
     lost = []
-    for each in warned:
-        if _LOST_DONATION in str(each.message):
-            lost.append(str(each.message))
+    for warning in warned:
+        if _LOST_DONATION in str(warning.message):
+            lost.append(str(warning.message))
         else:  # all others are shown
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return replace(
         lowered_module(_with_fields(jaxs_own(lowered).compiler_ir("stablehlo"), args, kwargs), args, kwargs),
         platform="" if was_lowered else platform,
         # Private, and the same in jax 0.8.3 to 0.12.
         options=getattr(getattr(jaxs_own(lowered), "_lowering", None), "_compiler_options_kvs", ()),
-        lost_donation=" ".join(each.partition("\n")[0] for each in lost),
+        lost_donation=" ".join(warning.partition("\n")[0] for warning in lost),
     )
 
 
@@ -98,13 +98,13 @@ def _logical_axes(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, t
     """The logical axes of Flax's boxes (`nn.Partitioned`, `nnx.Variable`) by their paths within an argument;
     "" for a dimension without one. Boxes of one path that differ are left out."""
     tree = sys.modules["jax"].tree_util
-    found: dict[str, tuple[str, ...]] = {}
+    by_path: dict[str, tuple[str, ...]] = {}
     every = (tuple(args), dict(kwargs))
-    for path, box in tree.tree_flatten_with_path(every, is_leaf=lambda each: bool(_axis_names(each)))[0]:
+    for path, box in tree.tree_flatten_with_path(every, is_leaf=lambda node: bool(_axis_names(node)))[0]:
         if names := _axis_names(box):
             own = tree.keystr(path[2:])
-            found[own] = names if found.get(own, names) == names else ()
-    return found
+            by_path[own] = names if by_path.get(own, names) == names else ()
+    return by_path
 
 
 def _with_fields(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -118,8 +118,8 @@ def _with_fields(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
         for key in path:
             parent, fields = node, []
             if isinstance(key, tree.FlattenedIndexKey):
-                node = tree.tree_leaves(parent, is_leaf=lambda each, root=parent: each is not root)[key.key]
-                fields = [name for name, each in getattr(parent, "__dict__", {}).items() if each is node]
+                node = tree.tree_leaves(parent, is_leaf=lambda child, root=parent: child is not root)[key.key]
+                fields = [name for name, child in getattr(parent, "__dict__", {}).items() if child is node]
             elif hasattr(key, "name"):
                 node = getattr(parent, key.name, None)
             else:
@@ -131,7 +131,7 @@ def _with_fields(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
     if not paths:
         return module
     text = module.operation.get_asm(enable_debug_info=True)
-    text = _PATH.sub(lambda found: f'"{found[1]}{paths.get(found[2], found[2])}"', text)
+    text = _PATH.sub(lambda match: f'"{match[1]}{paths.get(match[2], match[2])}"', text)
     return type(module).parse(text, module.context)
 
 
@@ -140,7 +140,7 @@ def _axis_names(box: Any) -> tuple[str, ...]:
     if not hasattr(box, "value"):
         return ()
     named = (getattr(box, name, None) for name in ("names", "sharding_names", "sharding"))
-    names = next((each for each in named if isinstance(each, tuple)), ())
+    names = next((annotation for annotation in named if isinstance(annotation, tuple)), ())
     return tuple("" if name is None else str(name) for name in names)
 
 
@@ -149,22 +149,22 @@ def _ends(
 ) -> tuple[tuple[LoweredArray, ...], tuple[LoweredArray, ...]]:
     """The arguments of a module and its results, as it declares them."""
     operations = {
-        str(each.attributes["sym_name"]): each
-        for each in module.body.operations
-        if "sym_name" in each.attributes
+        str(symbol.attributes["sym_name"]): symbol
+        for symbol in module.body.operations
+        if "sym_name" in symbol.attributes
     }
     main = operations.get('"main"')
     if main is None:
         raise QuestionError("its module has no function main", "save what lower(…) returns whole")
-    declared = Meshes(str(each) for each in operations.values() if each.operation.name == "sdy.mesh")
+    declared = Meshes(str(symbol) for symbol in operations.values() if symbol.operation.name == "sdy.mesh")
 
     def declare(kind: Any, attributes: Any, path: str = "") -> LoweredArray:
-        said = {each.name: str(each.attr) for each in attributes}
+        said = {attribute.name: str(attribute.attr) for attribute in attributes}
         shape = tuple(getattr(kind, "shape", ()))
         spec = None
         if (sharding := said.get("sdy.sharding")) and "?" not in sharding:
-            found = one_sharding(sharding, declared)
-            spec = None if found is None else found.spec()
+            tensor_sharding = one_sharding(sharding, declared)
+            spec = None if tensor_sharding is None else tensor_sharding.spec()
         elif sharding := said.get("mhlo.sharding"):
             spec = written_spec(sharding.strip('"'), mesh, len(shape))
         dtype = str(getattr(kind, "element_type", kind))
@@ -297,8 +297,8 @@ def _around(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any
     only_args, only_kwargs = tree.tree_unflatten(structure, arrays)
 
     def whole(*given: Any, **named: Any) -> Any:
-        found = iter(tree.tree_leaves((given, named)))
-        merged = [next(found) if kept else leaf for leaf, kept in zip(leaves, is_array, strict=True)]
+        remaining = iter(tree.tree_leaves((given, named)))
+        merged = [next(remaining) if kept else leaf for leaf, kept in zip(leaves, is_array, strict=True)]
         own, own_named = tree.tree_unflatten(structure, merged)
         made = program(*own, **own_named)
         return tree.tree_map(lambda leaf: leaf if hasattr(leaf, "dtype") else None, made)

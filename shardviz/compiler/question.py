@@ -118,8 +118,8 @@ def plan_call(
 ) -> ChildCall:
     """The call that runs a plan step by step, and its program on one device; raises as `run_call`."""
     check_runs(target, plan.problem.mesh)
-    found, code = plan_program.steps_code(plan)
-    mesh = target_mesh(target, found.problem.mesh)
+    part_plan, code = plan_program.steps_code(plan)
+    mesh = target_mesh(target, part_plan.problem.mesh)
     return ChildCall("collective.run_plan", (mesh, code, tuple(shards), tuple(arguments)))
 
 

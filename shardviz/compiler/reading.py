@@ -78,10 +78,10 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
         partitioned = read_hlo(output.partitioned, whole, origins=True).collectives
     assert module.index is not None
     orders = matmul_orders(module.index, module.collective_matmuls)
-    found = zip(module.collectives, module.lines, strict=True)
+    records = zip(module.collectives, module.lines, strict=True)
     return replace(
         answer,
-        collectives=tuple(replace(record, matmul_order=orders.get(line)) for record, line in found),
+        collectives=tuple(replace(record, matmul_order=orders.get(line)) for record, line in records),
         partitioned=partitioned,
         collective_matmuls=module.collective_matmuls,
     )

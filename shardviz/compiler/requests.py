@@ -9,8 +9,7 @@ takes a request at a time from its `RequestScheduler` and speaks with its child:
                  stage, on_progress ◀── text ◀─────────────────────── "lowering", "compiling" …
                  result, callbacks  ◀── read ◀── Output … ◀────────── its reply
 
-Of those that are due the lowest rank goes first, then the oldest.
-"""
+Of those that are due the lowest rank goes first, then the oldest."""
 
 from __future__ import annotations
 
@@ -49,8 +48,7 @@ class CompilerRequest(Future[T]):
     `compiles`. `began` is when it was sent, None until then, and `stage` says what is being done for it now.
     `on_progress` is called with each stage, from the process's thread, `on_end` however the request ends, and
     maybe twice. Without a call the child is only started. With a `cached` place the reply is read from there
-    where it is known, and kept there where it is not.
-    """
+    where it is known, and kept there where it is not."""
 
     def __init__(
         self,

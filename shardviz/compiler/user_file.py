@@ -57,10 +57,10 @@ class UserProgram:
 
     def lowered_for(self, platform: str) -> LoweredModule:
         """The program for a platform; raises what kept JAX from lowering it."""
-        found = self.lowered[platform]
-        if isinstance(found, ShardvizError):
-            raise found
-        return found
+        lowered = self.lowered[platform]
+        if isinstance(lowered, ShardvizError):
+            raise lowered
+        return lowered
 
 
 def names_function(text: str) -> bool:
@@ -146,7 +146,7 @@ class UserFileProcess:
         `QuestionError` for what is wrong with the file, `CompilerError` where it ends the process."""
         name = quote(self._request.file)
         try:
-            found = self._child.receive(None if math.isinf(time_limit) else time_limit)
+            reply = self._child.receive(None if math.isinf(time_limit) else time_limit)
         except TimeoutError:
             problem = f"{name} took longer than {time_limit:g} s and was stopped"
             raise CompilerError(problem, hint) from None
@@ -155,10 +155,10 @@ class UserFileProcess:
             raise CompilerError(f"{name} {how}", f"python {self._request.file} runs it alone") from None
         finally:
             self._child.reap()
-        if isinstance(found, ShardvizError):
-            raise found
-        assert isinstance(found, UserProgram)
-        return found
+        if isinstance(reply, ShardvizError):
+            raise reply
+        assert isinstance(reply, UserProgram)
+        return reply
 
     def kill(self) -> None:
         """End the process with all that it started. Takes no lock, for a signal handler."""

@@ -252,8 +252,8 @@ class Worker:
 
     def pids(self) -> tuple[int, ...]:
         """Process ids of the children that run now."""
-        found = (process.pid for process in self._processes.values())
-        return tuple(pid for pid in found if pid is not None)
+        running = (process.pid for process in self._processes.values())
+        return tuple(pid for pid in running if pid is not None)
 
     def kill(self) -> None:
         """Kill the children and remove what they leave, for a signal handler: nothing is waited for."""

@@ -6,8 +6,7 @@ sizes are cut where two lines hold best, and so on, as long as that is worth its
 longer than a larger one, other work has slowed it down, and the line goes by the larger one's time.
 
 A machine of what was measured has its collectives as lines. What was not measured falls back to the formulas,
-on links with the bandwidth and the latency that make the formulas agree best with what was.
-"""
+on links with the bandwidth and the latency that make the formulas agree best with what was."""
 
 from __future__ import annotations
 
@@ -69,7 +68,7 @@ class TimeFit:
     def slowed(self) -> int:
         """Sizes that took more than 1.1 times as long as a larger one."""
         least = _never_falling([row.median for row in self.rows])
-        return sum(row.median > 1.1 * each for row, each in zip(self.rows, least, strict=True))
+        return sum(row.median > 1.1 * expected for row, expected in zip(self.rows, least, strict=True))
 
     @property
     def is_noisy(self) -> bool:
@@ -102,12 +101,12 @@ class TimeFit:
 
 def fits(rows: Sequence[Measurement]) -> tuple[TimeFit, ...]:
     """A fit for each operation and its axes: of a collective from two sizes on, as one tells no latency."""
-    found = []
+    time_fits = []
     for _, group in groupby(rows, key=lambda row: row.case.group):
         by_size = sorted(group, key=lambda row: row.case.size)
         if len(by_size) > 1 or not by_size[0].case.is_collective:
-            found.append(TimeFit(tuple(by_size), fitted(by_size), _held_back(by_size)))
-    return tuple(found)
+            time_fits.append(TimeFit(tuple(by_size), fitted(by_size), _held_back(by_size)))
+    return tuple(time_fits)
 
 
 def of_one_size(rows: Sequence[Measurement]) -> tuple[Case, ...]:
@@ -186,18 +185,18 @@ def _best_cut(line: Callable[[int, int], _Line], total: int, count: int) -> list
     """The lines of so many regimes through `total` points with the least squares in all."""
     least = 2 if count > 1 else 1
     # Of each number of points from the first on: the squares of the best cuts, and where these are.
-    found: dict[int, tuple[float, tuple[int, ...]]]
-    found = {stop: (line(0, stop).squares, (0,)) for stop in range(least, total + 1)}
+    best: dict[int, tuple[float, tuple[int, ...]]]
+    best = {stop: (line(0, stop).squares, (0,)) for stop in range(least, total + 1)}
     for _ in range(count - 1):
-        found = {
+        best = {
             stop: min(
                 (squares + line(cut, stop).squares, (*cuts, cut))
-                for cut, (squares, cuts) in found.items()
+                for cut, (squares, cuts) in best.items()
                 if cut + least <= stop
             )
-            for stop in range(min(found) + least, total + 1)
+            for stop in range(min(best) + least, total + 1)
         }
-    cuts = found[total][1]
+    cuts = best[total][1]
     return [line(*span) for span in zip(cuts, (*cuts[1:], total), strict=True)]
 
 

@@ -58,13 +58,13 @@ def found_placement(family: Family, placed: Sequence[Any]) -> Placement:
 def free_bytes() -> int:
     """Bytes that Linux can still give, at most up to its limit for this process's group; `2**62` where it
     tells neither, as other systems do."""
-    found = [2**62]
+    available = [2**62]
     with suppress(OSError, KeyError, ValueError):
-        found.append(_field("meminfo", "MemAvailable"))
+        available.append(_field("meminfo", "MemAvailable"))
         group = Path("/sys/fs/cgroup")
         limit = int((group / "memory.max").read_text())  # "max" without one
-        found.append(limit - int((group / "memory.current").read_text()))
-    return max(0, min(found))
+        available.append(limit - int((group / "memory.current").read_text()))
+    return max(0, min(available))
 
 
 def peak_bytes(pids: Iterable[int]) -> int:

@@ -28,7 +28,7 @@ class JobAddress:
     def words(self) -> tuple[str, ...]:
         """The three as words of a command line, "" for each that is missing."""
         given = (self.coordinator, self.processes, self.process)
-        return tuple("" if each is None else str(each) for each in given)
+        return tuple("" if word is None else str(word) for word in given)
 
 
 DETECTED = JobAddress()
@@ -77,9 +77,9 @@ class Job:
     def devices_per_host(self) -> int:
         """The devices of each host, one host after the other; 0 where hosts differ or take turns."""
         hosts = [self.hosts[process] for process in self.process_of]
-        each = len(hosts) // len(set(hosts))
-        blocks = [set(hosts[first : first + each]) for first in range(0, len(hosts), each)]
-        return each if len(blocks) == len(set(hosts)) and all(len(block) == 1 for block in blocks) else 0
+        per_host = len(hosts) // len(set(hosts))
+        blocks = [set(hosts[first : first + per_host]) for first in range(0, len(hosts), per_host)]
+        return per_host if len(blocks) == len(set(hosts)) and all(len(block) == 1 for block in blocks) else 0
 
     def runs(self, mesh: Mesh) -> bool:
         """Return whether it is a job of several processes, whose devices are those of a mesh."""

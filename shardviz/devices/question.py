@@ -97,14 +97,14 @@ class MeasureQuestion:
         return tuple(dict.fromkeys(every))
 
     def _case(self, op: str, axes: tuple[str, ...], size: int) -> Case:
-        each = array_bytes((1,), self.dtype)
+        element_bytes = array_bytes((1,), self.dtype)
         if op == "matmul":
-            side = max(1, math.isqrt(size // each))
-            return Case(op, (), 1, side * side * each, side * side, self.dtype, side)
+            side = max(1, math.isqrt(size // element_bytes))
+            return Case(op, (), 1, side * side * element_bytes, side * side, self.dtype, side)
         members = self.mesh.group_size(axes) if axes else 1
         parts = members if op in SHARED else 1
-        count = max(1, size // each // parts)
-        return Case(op, axes, members, count * parts * each, count, self.dtype)
+        count = max(1, size // element_bytes // parts)
+        return Case(op, axes, members, count * parts * element_bytes, count, self.dtype)
 
 
 def measure_question(
@@ -112,9 +112,9 @@ def measure_question(
 ) -> MeasureQuestion:
     """Read what a user has typed: operations with commas between them, groups of `axes` (none: each axis, and
     all of them), sizes as a range. Raises `QuestionError`."""
-    found = canonical_dtype(dtype)
-    if found not in DTYPES:
-        raise QuestionError(f"{found} cannot be measured", f"measure {', '.join(DTYPES)}")
+    canonical = canonical_dtype(dtype)
+    if canonical not in DTYPES:
+        raise QuestionError(f"{canonical} cannot be measured", f"measure {', '.join(DTYPES)}")
     named = parse_operations(operations)
     has_collectives = any(op in COLLECTIVES for op in named)
     if axes and not has_collectives:
@@ -126,7 +126,7 @@ def measure_question(
     if has_collectives and not groups:
         problem = f"the mesh {mesh} has one device, which sends nothing"
         raise QuestionError(problem, "measure matmul,copy, or simulate devices: --devices 8")
-    return MeasureQuestion(named, mesh, groups, parse_sizes(sizes), found, runs)
+    return MeasureQuestion(named, mesh, groups, parse_sizes(sizes), canonical, runs)
 
 
 def parse_operations(text: str) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ def parse_operations(text: str) -> tuple[str, ...]:
 def parse_sizes(text: str) -> tuple[int, ...]:
     """Read ``4KiB:256MiB``, ``4KiB:256MiB:4`` or ``4KiB,1MiB``: bytes, in their order of size. Raises
     `QuestionError`."""
-    found: set[int] = set()
+    sizes: set[int] = set()
     for piece in text.split(","):
         first, *rest = piece.split(":")
         low = _bytes(first)
@@ -152,12 +152,12 @@ def parse_sizes(text: str) -> tuple[int, ...]:
         if high < low:
             problem = f"{rest[0].strip()} is less than {first.strip()}"
             raise QuestionError(problem, "begin with the smaller size")
-        while low <= high and len(found) <= MAX_SIZES:
-            found.add(low)
+        while low <= high and len(sizes) <= MAX_SIZES:
+            sizes.add(low)
             low *= int(factor)
-    if len(found) > MAX_SIZES:
+    if len(sizes) > MAX_SIZES:
         raise QuestionError(f"{quote(text, 40)} has more than {MAX_SIZES} sizes", "use a larger factor")
-    return tuple(sorted(found))
+    return tuple(sorted(sizes))
 
 
 def _bytes(text: str) -> int:
@@ -174,11 +174,11 @@ def _axes(text: str, mesh: Mesh) -> tuple[str, ...]:
         if name not in mesh.axis_names:
             problem = f"the mesh {mesh} has no axis {quote(name, 30)}"
             raise QuestionError(problem, closest(name, mesh.axis_names))
-    found = tuple(axis for axis in mesh.axis_names if axis in named)
-    if mesh.group_size(found) == 1:
-        problem = f"{' and '.join(found)} has one device, which sends nothing"
+    axes = tuple(axis for axis in mesh.axis_names if axis in named)
+    if mesh.group_size(axes) == 1:
+        problem = f"{' and '.join(axes)} has one device, which sends nothing"
         raise QuestionError(problem, "choose another axis")
-    return found
+    return axes
 
 
 Clock = Literal["wall", "device"]

@@ -10,5 +10,4 @@ summaries  the cost of a program in short, its changes, and its file
 course     lessons and shared problems
 
 A spec is a list with one list of axis names per dimension; the axes of a pending sum are beside it as
-`unreduced`. Bytes and shapes are per device unless the name says otherwise.
-"""
+`unreduced`. Bytes and shapes are per device unless the name says otherwise."""

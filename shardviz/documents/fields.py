@@ -17,8 +17,7 @@ empty. The source says where the value is, if not in the attribute of the field'
 is a text that is empty. ``record = "*"`` stands for all fields of that record; a `shared` one is a definition
 that several places of a schema refer to; one that is `printed_by` a command is a kind of document.
 
-The schemas are JSON Schema: https://json-schema.org/draft/2020-12
-"""
+The schemas are JSON Schema: https://json-schema.org/draft/2020-12"""
 
 from __future__ import annotations
 
@@ -150,9 +149,9 @@ def record_of(table: dict[str, Any], module: str) -> JsonField:
     def write(value: Any) -> Document:
         values = [(name, field, field.source(value)) for name, field in fields.items()]
         return {
-            name: field.write(found)
-            for name, field, found in values
-            if found is not None or not field.is_optional
+            name: field.write(field_value)
+            for name, field, field_value in values
+            if field_value is not None or not field.is_optional
         }
 
     schema = {
@@ -224,7 +223,7 @@ def late(module: str, function: str) -> Source:
 def plain(value: Any) -> Any:
     """A value as JSON has it: NaN and infinities are strings, a complex number is [real, imaginary]."""
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     if isinstance(value, complex):
         return [plain(value.real), plain(value.imag)]
     if isinstance(value, float) and not math.isfinite(value):
@@ -283,7 +282,7 @@ def schema_of(name: str) -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"shardviz {kind.printed_by}{'' if '--' in kind.printed_by else ' --json'}",
         **root,
-        "$defs": {each: DEFINITIONS[each] for each in sorted(_needed(root))},
+        "$defs": {definition: DEFINITIONS[definition] for definition in sorted(_needed(root))},
     }
 
 

@@ -42,8 +42,7 @@ def explain_document(
     """`problem`, `plan`, `cost`, `targets` and `differences` of one explanation.
 
     `with_text`: with each target the program that it answered with. `times` are those of the targets, where
-    they are asked for, and `job` has the real devices.
-    """
+    they are asked for, and `job` has the real devices."""
     mesh = cost.plan.problem.mesh
     return KINDS["explain"].document(
         plan=cost.plan,
@@ -92,10 +91,9 @@ def hlo_document(
     """A report; `given` is the mesh that the user named.
 
     Collectives and totals are those that the selection shows, without the collectives that could not be
-    read; those of a target's `compiled` program have the reasons why they are there.
-    """
-    found = _hlo(report, given, selection, rematerializations, compiled)
-    return KINDS["hlo"].document(found, stuck=stuck, out_of_memory=out_of_memory)
+    read; those of a target's `compiled` program have the reasons why they are there."""
+    hlo = _hlo(report, given, selection, rematerializations, compiled)
+    return KINDS["hlo"].document(hlo, stuck=stuck, out_of_memory=out_of_memory)
 
 
 def _hlo(

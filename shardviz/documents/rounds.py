@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 def step_document(run: CollectiveRun, verdict: Verdict | None, job: Job | None = None) -> Document:
     """The document of `shardviz step --json`; with numbers, devices' values as nested lists.
 
-    Lists one entry a send: ask for it only where that many fit (`Schedule` says how many there are).
-    """
+    Lists one entry a send: ask for it only where that many fit (`Schedule` says how many there are)."""
     return KINDS["step"].document(run, verdict=verdict, job=job_beside(job, run.mesh, [run.operation.axes]))
 
 

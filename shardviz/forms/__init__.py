@@ -15,5 +15,4 @@ wording       errors as the application words them
 share         a form as a JSON object, and as a string that fits a chat message
 jumps         the places with a name to go to
 state_file    a JSON file in the platform's state directory; the last session in one
-examples      problems to begin with
-"""
+examples      problems to begin with"""

@@ -81,15 +81,15 @@ def _flag(parameter: str) -> str:
 
 
 def _options(given: Sequence[tuple[str, str]]) -> list[str]:
-    found = []
+    words = []
     for flag, text in given:
         if flag in ("--untiled", PROBLEM_FIELDS["backward"].flag) and text == FLAG:
-            found.append(flag)
+            words.append(flag)
         elif text.startswith("-"):
-            found.append(f"{flag}={text}")
+            words.append(f"{flag}={text}")
         elif text:
-            found += [flag, text]
-    return found
+            words += [flag, text]
+    return words
 
 
 def _problem_texts(form: ProblemForm) -> tuple[str, str, str]:

@@ -40,8 +40,7 @@ def enter(form: ProblemForm, field: str, text: str) -> ProblemForm:
     program become ``;``, and its comments go. A command line that begins with ``shardviz``, ``explain``,
     ``tui`` or ``step`` replaces the whole form from any field.
 
-    A field without a reader of its own takes the text. Raises `TypeError` for a field that no form has.
-    """
+    A field without a reader of its own takes the text. Raises `TypeError` for a field that no form has."""
     if field == "einsum" and "\n" in text.strip() and not looks_like_command(text):
         text = joined_lines(text) or text
     text = one_line(text)
@@ -51,8 +50,8 @@ def enter(form: ProblemForm, field: str, text: str) -> ProblemForm:
     with suppress(ShardvizError), reader_errors():
         if looks_like_command(text):
             return form_from_line(text, form)
-        if entered is not None and (found := entered(form, text=text)) is not None:
-            return found
+        if entered is not None and (updated := entered(form, text=text)) is not None:
+            return updated
     return _typed(form, field, text)
 
 
@@ -181,8 +180,7 @@ def read_any(
     against none. `origin` is the key of the notation where several fit, `rank` the number of dimensions.
 
     Raises `NotationError` for a text that is in no notation, and `QuestionError` for another mesh than its
-    own.
-    """
+    own."""
     notation = notations.find_notation(origin) if origin else notations.detect(spec_alone(text))
     own = mesh_in_text(text)
     given = own if mesh is None else mesh

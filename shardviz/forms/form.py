@@ -33,8 +33,7 @@ class FormField(NamedTuple):
     `flag`, `metavar` and `help` are those of its option; the command's argument has no flag. The application
     calls it `label`, shows `hint` while it is edited and `empty` where it has no text. `choices` are all its
     values, `usual` those that a key cycles through. `lead` stands before it in a summary. Fields of one
-    `group` stand together.
-    """
+    `group` stand together."""
 
     name: str
     default: str
@@ -56,13 +55,13 @@ def _fields(form: type, prefix: str = "") -> dict[str, FormField]:
     named = {
         section.split()[0]: section.splitlines()[1:] for section in re.split(r"^(?=\w)", text, flags=re.M)
     }
-    found = {}
-    for name in (each.name for each in fields(form) if prefix + each.name in named):
+    form_fields = {}
+    for name in (field.name for field in fields(form) if prefix + field.name in named):
         said = dict(line.split(maxsplit=1) for line in named[prefix + name])
         lead = f"{said.pop('lead')} " if "lead" in said else ""
         flag, _, metavar = said.pop("flag", "").partition(" ")
         choices = tuple(said.pop("choices", "").split())
-        found[name] = FormField(
+        form_fields[name] = FormField(
             name,
             getattr(form, name),
             flag=flag,
@@ -73,7 +72,7 @@ def _fields(form: type, prefix: str = "") -> dict[str, FormField]:
             usual=tuple(said.pop("usual", "").split()) or choices,
             **said,
         )
-    return found
+    return form_fields
 
 
 @dataclass(frozen=True)
@@ -99,8 +98,7 @@ class ProblemForm:
     `einsum` is an einsum, a chain of them with semicolons, or a product in the scaling book's notation
     without subscripts, which names the arrays: ``A[I, J] * B[J, K] -> C[I, K]``. `specs` has one text for
     each array, a spec string after a valid entry. Empty `sizes` are the defaults, an empty `device_order`
-    leaves the order to JAX. `collective` is played instead of the plan's own collectives.
-    """
+    leaves the order to JAX. `collective` is played instead of the plan's own collectives."""
 
     mesh: str = "X=2,Y=4"
     einsum: str = "bd,df->bf"

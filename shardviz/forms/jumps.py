@@ -68,7 +68,7 @@ def device_at(text: str, mesh: Mesh) -> DeviceJump | None:
 def instruction_names(text: str) -> dict[str, str]:
     """The names of a program's instructions, in the order of its text: the first `MOST_NAMES`. Each with what
     people call it: an instruction of Shardy's text, which has but a number, by that and its operation."""
-    found = islice(INSTRUCTION.finditer(text), MOST_NAMES)
+    hits = islice(INSTRUCTION.finditer(text), MOST_NAMES)
     return {
-        name: f"%{name}  {op}" if name.isdigit() else name for name, op in (match.groups() for match in found)
+        name: f"%{name}  {op}" if name.isdigit() else name for name, op in (match.groups() for match in hits)
     }

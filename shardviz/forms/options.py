@@ -38,8 +38,7 @@ def form_from_options(
 
     Without an einsum it is the usual one, split as usual where no specs are given; any other einsum without
     specs is not split. Raises `ShardvizError` as `problem_from_text` does, and for unknown targets; a machine
-    is read where it is needed, since it may be a file that is not here.
-    """
+    is read where it is needed, since it may be a file that is not here."""
     usual = ProblemForm()
     text = usual.einsum if einsum is None else one_line(joined_lines(einsum))
     asked = parse_mesh(usual.mesh if mesh is None else mesh, device_order)
@@ -84,8 +83,7 @@ def form_from_table(table: Mapping[str, Any]) -> ProblemForm:
     has them, and a ``collective`` with the fields of `CollectiveFields`, its parameters a table.
 
     `specs` beside an einsum in brackets are put over its subscripts. Raises `ShardvizError` for a problem
-    that cannot be read; what is wrong with a collective is an error of the form.
-    """
+    that cannot be read; what is wrong with a collective is an error of the form."""
     given = {name: table[name] for name in TABLE_KEYS if name in table}
     is_over = "[" in given.get("einsum", "") and not is_named(given.get("specs", ""))
     specs = given.pop("specs") if is_over and "specs" in given else None

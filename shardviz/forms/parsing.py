@@ -99,13 +99,13 @@ class Einsums(NamedTuple):
     @property
     def places(self) -> list[tuple[tuple[int, ...], int]]:
         """For every part of a chain the places in `rows` of its operands and of its result."""
-        found = []
+        part_rows = []
         index = 0
         for part in self.parts:
             count = len(part.operands)
-            found.append((tuple(range(index, index + count)), index + count))
+            part_rows.append((tuple(range(index, index + count)), index + count))
             index += count + 1
-        return found
+        return part_rows
 
     @property
     def dims(self) -> tuple[str, ...]:

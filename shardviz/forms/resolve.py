@@ -54,8 +54,7 @@ class ResolvedProblem:
     is the question of a collective of its own, or None. `shown` is the form that problem, targets and
     collective came from: where there is no error, `draft` itself. `named` is the mesh on the machine of its
     field; None where that is empty or wrong. `planning` is the form's own problem while its plan is made;
-    the plan of one as it is given has no steps yet.
-    """
+    the plan of one as it is given has no steps yet."""
 
     draft: ProblemForm
     problem: Problem
@@ -104,15 +103,14 @@ def resolve(
     the problem as long as `find_plan` has no plan of it; without `find_plan` the plan is made here.
 
     Every field that is wrong has an error, as far as it can be told while others are wrong. Raises the
-    first error as a `ShardvizError` when there is no `last`.
-    """
+    first error as a `ShardvizError` when there is no `last`."""
     resolver = _Resolver(draft, last, find_plan)
     mesh = resolver.mesh()
     einsums = resolver.einsums()
     # The machine is looked for once the problem is known to be valid, and its errors come after those.
     named_machine = cache(lambda: resolver.named(mesh))
     named_targets = cache(resolver.targets)
-    found = resolver.problem(
+    solved = resolver.problem(
         mesh, einsums, lambda mesh: named_machine() or hardware.placed_for(None, named_targets() or (), mesh)
     )
     targets, named = named_targets(), named_machine()
@@ -123,21 +121,21 @@ def resolve(
             if resolver.errors:
                 raise next(iter(resolver.errors.values()))
             last = resolve(ProblemForm())
-        if found is None:
+        if solved is None:
             kept = [name for name in (*PROBLEM_FIELDS, "specs") if name != "targets"]
             shown = replace(shown, **{name: getattr(last.shown, name) for name in kept})
-            found, named = (last.problem, last.plan), last.named
+            solved, named = (last.problem, last.plan), last.named
         if targets is None:
             shown, targets = replace(shown, targets=last.shown.targets), last.targets
         if draft.collective is not None and collective is None:
             shown, collective = replace(shown, collective=last.shown.collective), last.collective
         if named is None:
             shown = replace(shown, machine="")
-    assert found is not None
+    assert solved is not None
     assert targets is not None
     faults = tuple(FieldError(name, error.message, error.hint) for name, error in resolver.errors.items())
     rows = einsums.rows if einsums else _rows_of(draft, last)
-    return ResolvedProblem(draft, *found, rows, targets, collective, shown, faults, named, resolver.planning)
+    return ResolvedProblem(draft, *solved, rows, targets, collective, shown, faults, named, resolver.planning)
 
 
 def resolve_as_given(draft: ProblemForm) -> ResolvedProblem | None:

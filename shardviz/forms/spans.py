@@ -44,13 +44,13 @@ def _cut(text: str, spec: PartitionSpec | None, words: Sequence[TextSpan]) -> Sp
     """A text, cut at the axes among words that stand in it in this order; those of a pending sum are last."""
     unreduced = () if spec is None else spec.unreduced
     pending = [TextSpan("{U_"), *(TextSpan(axis, axis) for axis in unreduced)] if unreduced else []
-    spans, done, place = [], 0, 0
+    spans, done, end = [], 0, 0
     for word in (*words, *pending):
-        start = text.index(word.text, place)
-        place = start + len(word.text)
+        start = text.index(word.text, end)
+        end = start + len(word.text)
         if word.axis:
             spans += [TextSpan(text[done:start]), word]
-            done = place
+            done = end
     return tuple(span for span in (*spans, TextSpan(text[done:])) if span.text)
 
 

@@ -67,11 +67,11 @@ def read_state(path: Path, schema: str, what: str, read: Callable[[StrictTable],
         if len(content) > MAX_BYTES:
             raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
         document: object = json.loads(content.decode("utf-8"))
-        found = document.get("schema") if isinstance(document, dict) else None
-        if isinstance(found, str) and found != schema and found.startswith(f"{kind}/"):
-            problem = f"{what} was saved as {quote(found, 40)}, and this shardviz reads {schema}"
+        saved_schema = document.get("schema") if isinstance(document, dict) else None
+        if isinstance(saved_schema, str) and saved_schema != schema and saved_schema.startswith(f"{kind}/"):
+            problem = f"{what} was saved as {quote(saved_schema, 40)}, and this shardviz reads {schema}"
             raise StateError(problem, OTHER_VERSION)
-        if found != schema:
+        if saved_schema != schema:
             raise ValueError(f"it holds no {kind.removeprefix('shardviz-')}")
         return read(StrictTable(document, state_error))
     except UnknownVersion as error:
@@ -146,5 +146,5 @@ def _session(document: StrictTable) -> SavedSession:
     document.exactly(("schema", "screen", "draft", "before", "after"))
     screen = document.choice("screen", SCREENS)
     draft = from_document(document.table("draft"))
-    steps = (tuple(map(from_document, document.tables(each))) for each in ("before", "after"))
+    steps = (tuple(map(from_document, document.tables(key))) for key in ("before", "after"))
     return SavedSession(draft, screen, *steps)

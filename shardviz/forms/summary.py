@@ -110,7 +110,7 @@ class AskedQuestions:
 
     def take(self, resolved: ResolvedProblem) -> None:
         """Keep a valid problem whose plan is made, in place of the same one, whose plan may be another."""
-        others = [each for each in self._asked if not is_same_question(each, resolved)]
+        others = [question for question in self._asked if not is_same_question(question, resolved)]
         self._asked = [resolved, *others][:KEPT]
 
     @property
@@ -119,7 +119,7 @@ class AskedQuestions:
 
     def before(self, resolved: ResolvedProblem) -> tuple[ResolvedProblem, ...]:
         """The questions other than this one."""
-        return tuple(each for each in self._asked if not is_same_question(each, resolved))
+        return tuple(question for question in self._asked if not is_same_question(question, resolved))
 
 
 def is_same_question(one: ResolvedProblem, other: ResolvedProblem) -> bool:

@@ -31,8 +31,7 @@ def as_sentence(text: str) -> str:
     """A message or hint as a whole sentence; "" stays that.
 
     >>> as_sentence("add --axis-types explicit")
-    'Set axes to explicit.'
-    """
+    'Set axes to explicit.'"""
     # An example of what can be typed keeps its options.
     own, mark, example = text.strip().partition("for example")
     for advice, key in _KEYS.items():

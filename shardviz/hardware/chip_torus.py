@@ -4,8 +4,7 @@
 JAX gives every mesh axis whole axes of the torus, the last mesh axis first, and tries several together before
 one alone: on 4x4x8 chips the axis Y of a mesh X=4,Y=32 gets x and z (4 · 8), the first pair that fits, and X
 gets y. On v5e an axis of the torus may be split between axes of the mesh, and a few small slices have an
-order of their own.
-"""
+order of their own."""
 
 from __future__ import annotations
 
@@ -185,8 +184,7 @@ def parts_by_slice(sizes: Sequence[int], slices: int) -> tuple[tuple[int, ...], 
     """Of each axis, its size within a slice and across the slices: the leading axes lie across them.
 
     >>> parts_by_slice((4, 8), 2)
-    ((2, 8), (2, 1))
-    """
+    ((2, 8), (2, 1))"""
     across: list[int] = []
     for size in sizes:
         across.append(math.gcd(size, slices // math.prod(across)))

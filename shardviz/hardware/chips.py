@@ -87,8 +87,7 @@ class DeviceFigures:
     `peak` is by HLO's dtype. `hbm_bytes` are those of the data sheet, `usable_bytes` those that the compiler
     allows a program, `host` the bytes per second to the host's memory, one way, `on_chip_bytes` the memory
     next to the matrix units (VMEM; a GPU's second-level cache), `launch` the seconds to launch a kernel.
-    Matmuls take the time of `matmuls`, a key of `MATMULS`, or with "" that at the peak.
-    """
+    Matmuls take the time of `matmuls`, a key of `MATMULS`, or with "" that at the peak."""
 
     peak: Peak
     hbm_bytes: int | None = None
@@ -138,8 +137,7 @@ class TpuChip:
     None once all are multiples of `CUBE`. `longest` gives for each x the largest y for which the TPU compiler
     finds routes (libtpu 0.0.52). In bytes per second, one way: `link` to a neighbour, `network` its part of
     the data-center network, `between_cores` what two devices of a chip exchange: six links on TPU7x (Google's
-    page on it), of v2 and v3, for which nobody publishes it, a link.
-    """
+    page on it), of v2 and v3, for which nobody publishes it, a link."""
 
     name: str
     device_kind: str
@@ -220,8 +218,7 @@ class Gpu:
     `peak`: the data sheets; of f32 on NVIDIA's that of TF32, in which XLA multiplies f32 unless another
     precision is asked for. `capability`, `cores`, `fpus` and `shared`, the bytes of a core's shared memory,
     are for XLA's compiler. The clock is that at boost: the data sheets, and the whitepapers of Ampere, Hopper
-    and Blackwell.
-    """
+    and Blackwell."""
 
     name: str
     device_kind: str
@@ -267,7 +264,7 @@ def _part_of_chip(
     """The figures of a device, its part of a chip's `peak`, `hbm` and `hbm_bandwidth`. Of TPUs its own are
     `usable`, the HBM that libtpu 0.0.52 allows a program, `vmem`, as JAX's `tpu_info` has it, and `clock`, by
     the cycles a microsecond in libtpu's schedules."""
-    own = tuple((dtype, each / devices) for dtype, each in peak)
+    own = tuple((dtype, flops / devices) for dtype, flops in peak)
     host = TPU_HOST if vmem else None
     return DeviceFigures(own, hbm // devices, usable, hbm_bandwidth / devices, vmem, clock, host)
 

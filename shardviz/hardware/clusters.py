@@ -4,8 +4,7 @@
 They are checked here, as the compiler for TPUs would take an axis of 0, divide by it, and die. Read as well:
 Google Cloud's accelerator types, ``v5p-128``, and counts of chips, ``8xh100``, ``v5e8``. The number of a type
 counts the TensorCores of v2, v3, v4, v5p and tpu7x, two a chip, and the chips of v5e and v6e (Cloud TPU's
-documentation of each version; its `xpk` names slices so).
-"""
+documentation of each version; its `xpk` names slices so)."""
 
 from __future__ import annotations
 

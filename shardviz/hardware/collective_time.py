@@ -3,8 +3,7 @@
 The formulas are those of "How to Scale Your Model" (https://jax-ml.github.io/scaling-book), with (N−1)/N of V
 bytes where the book rounds it up to V. The axes of a torus carry at once: their bandwidths add up, two
 directions of a ring, one of a line. Over other levels a collective goes one after the other, the outer ones
-on as many parts as the inner ones have members; NCCL's rings pass through all of them at once.
-"""
+on as many parts as the inner ones have members; NCCL's rings pass through all of them at once."""
 
 from __future__ import annotations
 
@@ -47,8 +46,7 @@ class CollectiveTime:
     `convention` is a clause on how they are counted. `textbook_seconds` is what "How to Scale Your Model"
     counts: no start, and V/W on rings and networks, without (N−1)/N. `bound` is "latency" or the name of the
     level that takes longest, "" where nothing is sent. `is_measured`: measured times stand for the formula;
-    `is_fitted`: it is fitted to NCCL's; `reached` is the part of the links' bandwidth that either reaches.
-    """
+    `is_fitted`: it is fitted to NCCL's; `reached` is the part of the links' bandwidth that either reaches."""
 
     seconds: float
     latency_seconds: float
@@ -95,8 +93,7 @@ def collective_time(
     sends in one direction. `pairs` are those of a permute or a send, by the members' numbers; without them a
     permute goes to the next neighbour and a send to the farthest device. With `in_rounds` the hops' latency
     and the bytes add up, as where a device passes on only what has come to it; the book takes the longer of
-    both.
-    """
+    both."""
     op = op.removesuffix("-start")
     levels = [level for level in levels if level.size > 1]
     if not levels:
@@ -146,7 +143,7 @@ def _as_measured(
     elif first.regimes:
         # Where a regime ends before its line meets the next one, the step between them counts as bytes.
         line, *others = [times.regime(size) for times in known if times.regimes]
-        start = sum(each.latency for each in (line, *others)) / (1 + len(others))
+        start = sum(regime.latency for regime in (line, *others)) / (1 + len(others))
         words = f"measured over {over}: {_bytes(size)} at {rate(line.bandwidth)}"
         words += f", and {duration(line.latency)} of latency" if line.latency else ""
     else:
@@ -275,7 +272,7 @@ def _in_stages(op: str, size: int, stages: list[_Stage], in_rounds: bool) -> Col
     if any(stage.levels[0].nccl for stage in stages):
         loads = [(part.stage.levels[0], part.seconds) for part in parts]
         return _by_nccl(op, loads, " while ".join(part.words for part in parts), textbook)
-    latency = times * sum(sum(count * each for count, each in stage.hops) for stage in stages)
+    latency = times * sum(sum(count * per_hop for count, per_hop in stage.hops) for stage in stages)
     bandwidth = sum(part.seconds for part in parts)
     adds = in_rounds or op in BROADCASTS
     words = "; then ".join(part.words for part in parts)

@@ -7,8 +7,7 @@ Any machine here is a grid: dimensions of chips, the devices of each chip or nod
     h100:2x8                             gpu 8      node 2
 
 A new family is a class, as `ChipTorus` and `SwitchedNodes`: it makes these dimensions, and says how JAX
-places a mesh on them and, where the general answers below do not hold, what joins a group of its devices.
-"""
+places a mesh on them and, where the general answers below do not hold, what joins a group of its devices."""
 
 from __future__ import annotations
 
@@ -40,8 +39,7 @@ class Family(ABC):
     The `dimensions` are those of a torus, then that within a chip or node, and that between slices or nodes.
     `on_chip_name` is what the memory beside the matrix units is called, `process` the one that compiles for
     its chips. A machine's file describes the family in its table `table`, "" where none does: "a machine has
-    `words`". `network_hop` is the latency of its network where none is given.
-    """
+    `words`". `network_hop` is the latency of its network where none is given."""
 
     table: ClassVar[str] = ""
     words: ClassVar[str]
@@ -232,10 +230,10 @@ class SwitchedNodes(Family):
 
 def parts_of(digit: Digit, whole: Sequence[Part]) -> list[Part] | None:
     """The parts of which a digit of the places on `whole` parts is made; None where it cuts one unevenly."""
-    found = pieces(digit, [size for _, size, _ in whole])
-    return found and [
+    factors = pieces(digit, [size for _, size, _ in whole])
+    return factors and [
         (whole[index][0], size, whole[index][2] * (whole[index][1] // (above * size)))
-        for index, above, size in found
+        for index, above, size in factors
     ]
 
 

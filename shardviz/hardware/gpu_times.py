@@ -15,8 +15,7 @@ each node adds a hop (NCCL 2.30.7, ``src/graph/tuning.cc``). A matmul takes
 whose bytes pass between the cores and the second-level cache, faster than HBM. The figures are fitted to the
 times that XLA ships for its cost model, of NCCL and cuBLAS (openxla/xla, xla/service/gpu/model, Apache-2.0),
 by `nccl_fit.py` and `matmul_fit.py` of `tests/benchmarks`; other GPUs go by the nearest of these. The f8 of
-the H100 is not among them, as it lies above its published peak.
-"""
+the H100 is not among them, as it lies above its published peak."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Links:
         if not (time.is_measured or any(level.nccl for level in self.levels)):
             return self
 
-        whole = [_effective(each) for each in self.levels if each.kind == "network" and not time.is_measured]
+        whole = [_effective(tier) for tier in self.levels if tier.kind == "network" and not time.is_measured]
 
         def used(spec: LinkSpec) -> LinkSpec:
             reached = 1.0 if spec in whole else time.reached

@@ -78,8 +78,7 @@ class LinkLevel:
     "x", "DCN". `hops` are the links between neighbours of the group; other groups use those in between, too:
     `load` is how many messages pass the busiest one, 0 where that is as many as the hops. GPUs have in `nccl`
     a key of `gpu_times.NCCL`. Where it is `direct` there is no switch: a member uses the links to all others
-    at once.
-    """
+    at once."""
 
     kind: LevelKind
     size: int

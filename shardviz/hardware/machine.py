@@ -2,8 +2,7 @@
 
 A group that fills a block of the grid of devices, the same places on y at each of its places on x, has along
 each dimension the links of that dimension. Of one that fills none no more is known than how far neighbours
-along a mesh axis are apart, and how many messages then share the busiest link.
-"""
+along a mesh axis are apart, and how many messages then share the busiest link."""
 
 from __future__ import annotations
 
@@ -183,8 +182,7 @@ class PlacedMesh:
         They are those of the block of devices that the group fills. Where it fills none they are its axes',
         of which those that share a physical dimension are one, as slow as the slowest. With `in_order`
         members send to the next by number, as in a permute, and not to the next on the links: then axes that
-        fill no block are as they are.
-        """
+        fill no block are as they are."""
         if any(":" in axis for axis in axes):
             # The devices of a group are the same in any order of the parts.
             places = {axis: axis_part(axis) or SubAxis(axis, 1, 1) for axis in axes}
@@ -306,7 +304,7 @@ def _block(places: Sequence[Coordinates]) -> Block | None:
         distinct = set(coords)
         if len(distinct) > 1:
             first, *others = sorted(distinct)
-            block.append((number, (0, *(place - first for place in others))))
+            block.append((number, (0, *(coord - first for coord in others))))
     return tuple(block) if math.prod(len(along) for _, along in block) == len(places) else None
 
 
@@ -343,14 +341,14 @@ def place_mesh(
     if mesh.size != machine.devices and not machine.assumed:
         raise QuestionError(*another_size(machine, mesh, "--machine", resizes=not of_program))
     asked = None if machine.assumed else order
-    found = family.jax_order(mesh.axis_sizes) if asked is None else asked
-    if found is None:
+    device_ids = family.jax_order(mesh.axis_sizes) if asked is None else asked
+    if device_ids is None:
         raise QuestionError(*not_placed(machine, mesh))
-    if isinstance(found, tuple) and found == tuple(range(mesh.size)):
-        found = family.parts_by_id(mesh.axis_sizes) or found
-    if isinstance(found, tuple):
-        return PlacedMesh(machine, mesh, places=family.placement(found))
-    return PlacedMesh(machine, mesh, tuple(map(tuple, found)))
+    if isinstance(device_ids, tuple) and device_ids == tuple(range(mesh.size)):
+        device_ids = family.parts_by_id(mesh.axis_sizes) or device_ids
+    if isinstance(device_ids, tuple):
+        return PlacedMesh(machine, mesh, places=family.placement(device_ids))
+    return PlacedMesh(machine, mesh, tuple(map(tuple, device_ids)))
 
 
 def another_size(machine: Machine, mesh: Mesh, option: str, *, resizes: bool = True) -> tuple[str, str]:

@@ -189,10 +189,10 @@ def _device(table: StrictTable, before: DeviceFigures) -> DeviceFigures:
             "matmuls", "nobody has measured its matmuls", f"write {' or '.join(MATMULS)}, or leave it out"
         )
     figures: dict[str, Any] = {
-        field: int(found) if quantity is SIZE else found
+        field: int(value) if quantity is SIZE else value
         for key, (quantity, field) in _DEVICE_FIGURES.items()
         if key in table
-        for found in [figure(table, key, quantity)]
+        for value in [figure(table, key, quantity)]
     }
     device = replace(before, peak=tuple(peak.items()), matmuls=matmuls, **figures)
     if device.hbm_bytes is not None and (device.usable_bytes or 0) > device.hbm_bytes:

@@ -2,8 +2,7 @@
 
 What was measured over an axis of one mesh holds for each axis of another mesh that lies on the same links. A
 measured size takes its time, one between two `points` lies on the straight line of the logarithms, and beyond
-the points hold the `regimes`, lines fitted to such times, without any the formula.
-"""
+the points hold the `regimes`, lines fitted to such times, without any the formula."""
 
 from __future__ import annotations
 
@@ -69,8 +68,7 @@ class MeasuredTimes:
 
     `op` is JAX's name. The first and the last of the `regimes` also hold beyond what was measured. `points`
     are of growing size. `noise` is the usual spread of a time over its median. `links` are the levels of
-    these groups, without their names.
-    """
+    these groups, without their names."""
 
     op: str
     mesh: str

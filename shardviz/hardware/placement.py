@@ -29,8 +29,7 @@ class Placement:
 
     `torus` are the sizes of a slice's torus of chips and `wrap` says which of its axes close to a ring; both
     are empty for GPUs. `within` is the noun for the devices of a chip or of a switch ("core", "gpu"), `unit`
-    that for those that no network has to join ("slice", "node").
-    """
+    that for those that no network has to join ("slice", "node")."""
 
     ids: tuple[int, ...]
     places: tuple[DeviceCoords, ...]
@@ -70,8 +69,7 @@ class AxisRun:
     `along` are the physical dimensions that its devices differ in, the fastest last. `hops` is the most links
     between devices next to one another on the axis, None where they are on different slices or nodes; two
     cores of a chip have none between them, two GPUs of a node one, its switch. `is_ring`: there are three
-    devices or more and the last is as near to the first.
-    """
+    devices or more and the last is as near to the first."""
 
     axis: str
     along: tuple[str, ...]

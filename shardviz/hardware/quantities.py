@@ -22,8 +22,7 @@ class Quantity:
     """A kind of number: its name, its units with their factors, and the hint that shows how to write one.
 
     In a machine's file it is from `least` to `most`, in words `bounds`: a plain number that was meant in
-    another unit is outside. It is written in `unit`.
-    """
+    another unit is outside. It is written in `unit`."""
 
     name: str
     units: Mapping[str, float]

@@ -5,8 +5,7 @@ Every link sends one message at a time, first in, first out; of those that arriv
 that stands first in the round goes first. On a torus, messages are stored and forwarded: one is at the next
 device a latency after its last byte. What is sent from time t on arrives at t + latency + (shortest message)
 / bandwidth or later, so all that happens within a window of that length is worked out at once, with
-arrays.
-"""
+arrays."""
 
 from __future__ import annotations
 
@@ -59,8 +58,7 @@ class RoundRouting:
     `hops` are those of each message, `loads` the bytes on each link. `delay` is the time in closed form: so
     many latencies and so many bytes, one after the other, and the messages that wait; None where only the
     queues can tell. The `levels` of a hierarchy work at the same time, and a round lasts as long as the
-    longest.
-    """
+    longest."""
 
     def __init__(self, messages: Messages, topology: Topology, link_spec: LinkSpec) -> None:
         self.messages = messages = messages.merged()
@@ -151,7 +149,7 @@ def store_and_forward(
     count = len(sizes)
     hops, route = links_in_order(torus, segments)
     ends = hops.cumsum()
-    place = ends - hops
+    cursor = ends - hops
     link_bits, message_bits = int(torus.links).bit_length(), count.bit_length()
     # Whole numbers for times, so that what arrives at the same time does so in spite of rounding: the longest
     # time fits into 60 bits, and a window beside a link and a message.
@@ -186,7 +184,7 @@ def store_and_forward(
         else:
             due, flying = flying, flying[:0]
         if len(due):
-            key = (route[place[due]] << link_shift) | ((times - now) << time_shift) | due
+            key = (route[cursor[due]] << link_shift) | ((times - now) << time_shift) | due
             key.sort()
             _enqueue(key & message_mask, key >> link_shift, after, head, tail)
         served = []
@@ -207,8 +205,8 @@ def store_and_forward(
             links, start = links[again], start[again]
         if served:
             onward = np.concatenate(served)
-            place[onward] += 1
-            onward = onward[place[onward] < ends[onward]]
+            cursor[onward] += 1
+            onward = onward[cursor[onward] < ends[onward]]
             flying = np.concatenate((flying, onward)) if len(flying) else onward
         now = min(int(np.maximum(arrival[head], free).min()), int(arrival[flying].min(initial=_NEVER)))
     arrival = arrival[:count]
@@ -235,8 +233,7 @@ def busiest_transfer(messages: Messages) -> tuple[int, int]:
 
     A device sends its messages in their order. Each begins to leave the switch when it begins to come in, or
     when its receiver's link becomes free, in that order. Both links are equally fast, so that the rest
-    follows without a gap; all times are bytes. An empty message occupies no link and never waits.
-    """
+    follows without a gap; all times are bytes. An empty message occupies no link and never waits."""
     full = np.flatnonzero(messages.bytes)
     src, dst, size = messages.src[full], messages.dst[full], messages.bytes[full]
     if not len(full):

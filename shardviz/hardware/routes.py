@@ -2,8 +2,7 @@
 first.
 
 To the device opposite on an even ring a message from an even coordinate goes up, one from an odd coordinate
-down, so that both directions carry the same when all devices send.
-"""
+down, so that both directions carry the same when all devices send."""
 
 from __future__ import annotations
 
@@ -49,12 +48,12 @@ class Messages:
         in_order = np.sort(pair)
         if not (in_order[1:] == in_order[:-1]).any():
             return self
-        _, first, place = np.unique(pair, return_index=True, return_inverse=True)
+        _, first, inverse = np.unique(pair, return_index=True, return_inverse=True)
         order = np.argsort(first)
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         first = first[order]
-        return Messages(self.src[first], self.dst[first], sums(rank[place], self.bytes, len(first)))
+        return Messages(self.src[first], self.dst[first], sums(rank[inverse], self.bytes, len(first)))
 
 
 def messages(sends: Sends, chunks: int, chunk_bytes: int | Ints) -> Messages:
@@ -130,7 +129,7 @@ def links_in_order(torus: Torus, segments: Iterable[RouteSegment]) -> tuple[Ints
     for part, count in zip(segments, counts, strict=True):
         for step in range(int(count.max())):
             moving = np.flatnonzero(count > step)
-            own = RouteSegment(part.axis, *(each[moving] for each in part[1:]))
+            own = RouteSegment(part.axis, *(column[moving] for column in part[1:]))
             links[begin[moving] + step] = links_at(torus, own, step)
         begin += count
     return hops, links
@@ -178,14 +177,14 @@ def _along(torus: Torus, part: RouteSegment, up: bool, weights: Ints) -> Ints:
     moving = np.flatnonzero(part.hops > 0 if up else part.hops < 0)
     if not len(moving):
         return np.zeros(1, dtype=np.int64)
-    outer, inner, begin, hops = (each[moving] for each in (part.outer, part.inner, part.begin, part.hops))
+    outer, inner, begin, hops = (column[moving] for column in (part.outer, part.inner, part.begin, part.hops))
     segments, stride = torus.segments(part.axis), torus.stride(part.axis)
     start = begin if up else (begin + hops) % torus.dims[part.axis]
     lines, width = torus.links_along(part.axis) // segments, 2 * segments + 1
-    place = (outer * stride + inner) * width + start
+    indices = (outer * stride + inner) * width + start
     # One-dimensional places: NumPy adds at those many times faster.
-    steps = sums(place, weights[moving], lines * width)
-    np.subtract.at(steps, place + abs(hops), weights[moving])
+    steps = sums(indices, weights[moving], lines * width)
+    np.subtract.at(steps, indices + abs(hops), weights[moving])
     turns = steps.reshape(lines, width).cumsum(axis=1)
     total = turns[:, :segments] + turns[:, segments : 2 * segments]
     in_order: Ints = total.reshape(-1, stride, segments).transpose(0, 2, 1).reshape(-1)

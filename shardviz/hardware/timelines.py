@@ -39,8 +39,7 @@ class Timeline:
     `chunk_bytes` are the bytes of every chunk, or an array with those of each. `timeline[n - 1]` is round n,
     worked out without those before it; the sums over all look at alike rounds once. A collective takes its
     `start` before the first round. Rounds raise `IndexError`, sums `QuestionError` where a schedule is too
-    long to add up.
-    """
+    long to add up."""
 
     schedule: Schedule
     chunk_bytes: int | Ints
@@ -212,8 +211,7 @@ class RoundLoad:
 
     `busiest_link` leads from a device to a device, or the switch, whose number is that of devices; None where
     nothing is sent. `seconds` last until the last message is there; `waiting` messages had to wait for a
-    link. Where the queues would take too long to follow, `seconds` is a lower bound and `waiting` None.
-    """
+    link. Where the queues would take too long to follow, `seconds` is a lower bound and `waiting` None."""
 
     number: int
     phase: str

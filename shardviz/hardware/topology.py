@@ -1,8 +1,7 @@
 """The links between devices: rings, lines and tori, a switch in the middle, or several of these in levels.
 
 A topology has `devices` and directed `links`, which count from 0; `ends` are the device at which a link
-begins and the one at which it ends, and `flat` is the same in one level, for pictures.
-"""
+begins and the one at which it ends, and `flat` is the same in one level, for pictures."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ class Torus:
     One axis makes a ring or a line.
 
     Links count by axis, then direction (towards larger coordinates first), then by the place of their segment
-    in row-major order; segment s of an axis joins the coordinates s and s + 1.
-    """
+    in row-major order; segment s of an axis joins the coordinates s and s + 1."""
 
     dims: tuple[int, ...]
     wrap: tuple[bool, ...]
@@ -100,8 +98,7 @@ class Switch:
 
     The switch is the node with the number `devices`. It passes a message on while it still comes in (cut
     through): from device to device a message takes one latency and is sent once, but waits for its sender's
-    link and for its receiver's.
-    """
+    link and for its receiver's."""
 
     devices: int
 
@@ -142,8 +139,7 @@ class Hierarchy:
     two devices.
 
     `levels` are the outermost first; a message goes over the first of them between whose blocks it goes, and
-    messages on different levels do not meet. Links count by level.
-    """
+    messages on different levels do not meet. Links count by level."""
 
     levels: tuple[LinkedLevel, ...]
     name: str
@@ -178,8 +174,7 @@ def topology_for(text: str | None, dims: tuple[int, ...]) -> Topology:
     None is a ring for one axis and a torus for several; ``ring`` is one ring through all members in order;
     ``line`` the grid of `dims` without wraparound; ``torus`` the grid with it; ``switch`` a switch; sizes as
     ``4x4`` a torus. Raises `NotationError` for another text, `QuestionError` for sizes that do not multiply
-    to the group.
-    """
+    to the group."""
     members = math.prod(dims)
     word = "torus" if text is None else text.strip().lower()
     if word == "torus":

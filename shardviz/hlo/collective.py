@@ -27,8 +27,7 @@ OPS = (
 class Origin:
     """The arguments of the program that a value comes from, numbered from 0.
 
-    With `computed` it was computed from them, else it is made of their own elements.
-    """
+    With `computed` it was computed from them, else it is made of their own elements."""
 
     arguments: tuple[int, ...]
     computed: bool = False
@@ -39,8 +38,7 @@ class Work:
     """An instruction that runs while a collective is under way.
 
     `op` is its opcode, or "matmul" where it multiplies matrices, by itself or inside a fusion. `cycles` is
-    the compiler's own estimate, None where the text has none.
-    """
+    the compiler's own estimate, None where the text has none."""
 
     name: str
     op: str
@@ -82,8 +80,7 @@ class Collective:
     it crosses the data-center network: the text has a `send` and a `recv` of TPU slices, `op` is what they
     carry, and a group has devices of several slices. `matmul_order` is where it begins among the matmuls,
     None where it was not asked for or the text does not tell. With `is_host_transfer` a `send` goes to the
-    device's host, and a `recv` comes from there, not from another device.
-    """
+    device's host, and a `recv` comes from there, not from another device."""
 
     op: str
     name: str
@@ -134,8 +131,7 @@ class CollectiveMatmul:
     The zeros that sums begin with may be sent once for several reduce-scatters of one shape: such a permute
     is one of each of them.
 
-    Wang et al., "Overlap communication with dependent computation via decomposition" (2023).
-    """
+    Wang et al., "Overlap communication with dependent computation via decomposition" (2023)."""
 
     op: str
     axes: tuple[str, ...]
@@ -162,8 +158,7 @@ class Total:
     """All collectives of one kind, those between TPU slices and transfers to and from the host apart.
 
     `count` is how often they run, loops included; `bytes` and `wire_bytes` are the sums of what a run has,
-    on one device. Those in a loop of unknown length are in none of the three: `unknown` counts them.
-    """
+    on one device. Those in a loop of unknown length are in none of the three: `unknown` counts them."""
 
     op: str
     between_slices: bool = False
@@ -176,19 +171,19 @@ class Total:
 
 def totals(collectives: Iterable[Collective]) -> tuple[Total, ...]:
     """A total for each kind, in the order in which the kinds first come. Local slices are not collectives."""
-    found: dict[tuple[str, bool, bool], Total] = {}
+    by_kind: dict[tuple[str, bool, bool], Total] = {}
     for one in collectives:
         kind = one.op, one.between_slices, one.is_host_transfer
         if one.op != "slice":
-            total, count = found.get(kind, Total(*kind)), one.count or 0
-            found[kind] = Total(
+            total, count = by_kind.get(kind, Total(*kind)), one.count or 0
+            by_kind[kind] = Total(
                 *kind,
                 total.count + count,
                 total.bytes + count * one.bytes,
                 total.wire_bytes + count * one.wire_bytes,
                 total.unknown + (one.count is None),
             )
-    return tuple(found.values())
+    return tuple(by_kind.values())
 
 
 Expected = int | Mapping[tuple[str, ...], int | None] | None
@@ -201,8 +196,7 @@ class Tally:
 
     `expected` is how often they should run in all, None where nothing is expected. `found` counts runs
     through loops and calls; `uncounted` is how many of the collectives are in loops of unknown length. With
-    `axes` they are those over these mesh axes alone, and without any, those over axes that are not named.
-    """
+    `axes` they are those over these mesh axes alone, and without any, those over axes that are not named."""
 
     op: str
     expected: int | None
@@ -237,14 +231,13 @@ def tallies(
 
     `expected` has HLO's names; None there exempts an operation from `others`, the runs of all that
     `expected` does not name (None: not checked). Where the axes of an operation are named, it is not to run
-    over others. Local slices, which move nothing, and transfers to and from the host are left out.
-    """
-    found: dict[str, list[Collective]] = {op: [] for op in expected}
+    over others. Local slices, which move nothing, and transfers to and from the host are left out."""
+    by_op: dict[str, list[Collective]] = {op: [] for op in expected}
     for collective in collectives:
         if collective.op != "slice" and not collective.is_host_transfer:
-            found.setdefault(collective.op, []).append(collective)
-    named = [tally for op, wanted in expected.items() for tally in _tallies(op, wanted, found[op])]
-    rest = {op: those for op, those in found.items() if op not in expected}
+            by_op.setdefault(collective.op, []).append(collective)
+    named = [tally for op, wanted in expected.items() for tally in _tallies(op, wanted, by_op[op])]
+    rest = {op: those for op, those in by_op.items() if op not in expected}
     if others is None:
         return (*named, *(Tally(op, None, tuple(those)) for op, those in rest.items()))
     return (*named, Tally(OTHERS, others, tuple(chain.from_iterable(rest.values()))))

@@ -20,31 +20,30 @@ def collective_changes(
     """A sentence for each thing that happened.
 
     Names of instructions count for nothing: passes change them freely. With `in_order` both stand in the
-    order in which they run, and another order is a change too.
-    """
+    order in which they run, and another order is a change too."""
     if before == after:
         return ()
     gone, here = lacking(before, after), lacking(after, before)
     if not gone and not here:
         return _moved(before, after) if in_order else ()
-    found: list[str] = []
-    found += [
+    changes: list[str] = []
+    changes += [
         f"{plural(len(parts), whole.op)}{over(parts)} joined into one of {human_bytes(whole.bytes)}"
         for parts, whole in _sums(gone, here)
     ]
-    found += [
+    changes += [
         f"{one(whole.op)}{over([whole])} of {human_bytes(whole.bytes)} decomposed into {len(parts)}"
         for parts, whole in _sums(here, gone)
     ]
     for rule in (_replaced, _permuted, _altered):
-        found += rule(gone, here)
+        changes += rule(gone, here)
     if gone and here:
-        found.append(f"{described(gone)}{over(gone)} became {described(here)}{over(here)}{of_bytes(here)}")
+        changes.append(f"{described(gone)}{over(gone)} became {described(here)}{over(here)}{of_bytes(here)}")
     elif gone:
-        found.append(f"dropped: {described(gone)}{over(gone)}{of_bytes(gone)}")
+        changes.append(f"dropped: {described(gone)}{over(gone)}{of_bytes(gone)}")
     elif here:
-        found.append(f"{INSERTED}{described(here)}{over(here)}{of_bytes(here)}")
-    return tuple(found)
+        changes.append(f"{INSERTED}{described(here)}{over(here)}{of_bytes(here)}")
+    return tuple(changes)
 
 
 _SAID = ("op", "operand_shape", "result_shape", "dtype", "arrays", "bytes", "count", "is_async", "algorithm",
@@ -93,17 +92,17 @@ def _with(op: str, like: Collective, those: Sequence[Collective]) -> list[Collec
 
 def _sums(many: list[Collective], few: list[Collective]) -> list[tuple[list[Collective], Collective]]:
     """Takes out those of `few`, of several arrays or long ones, that are as large as all alike in `many`."""
-    found = []
+    sums = []
     for whole in [*few]:
         parts, rivals = (
             [each for each in _with(whole.op, whole, those) if each.dtype == whole.dtype]
             for those in (many, few)
         )
         if len(rivals) == 1 < len(parts) and sum(part.bytes for part in parts) == whole.bytes:
-            found.append((parts, whole))
+            sums.append((parts, whole))
             few.remove(whole)
             many[:] = [collective for collective in many if collective not in parts]
-    return found
+    return sums
 
 
 _BECAME = (
@@ -128,17 +127,17 @@ _BECAME = (
 
 def _replaced(gone: list[Collective], here: list[Collective]) -> list[str]:
     """An all-reduce as its two halves, or as the one of which each device keeps a part."""
-    found = []
+    changes = []
     for op, others, says in _BECAME:
         for old in [collective for collective in gone if collective.op == op]:
             new = [next(iter(_with(other, old, here)), None) for other in others]
             taken = [collective for collective in new if collective is not None]
             if len(taken) == len(new):
-                found.append(says.format(over=over([old]), bytes=bytes_of(old, taken[0])))
+                changes.append(says.format(over=over([old]), bytes=bytes_of(old, taken[0])))
                 gone.remove(old)
                 for collective in taken:
                     here.remove(collective)
-    return found
+    return changes
 
 
 def _permuted(gone: list[Collective], here: list[Collective]) -> list[str]:
@@ -157,20 +156,20 @@ def _permuted(gone: list[Collective], here: list[Collective]) -> list[str]:
 
 def _altered(gone: list[Collective], here: list[Collective]) -> list[str]:
     """Collectives that are still what they were, but for a type, a shape, or how they run."""
-    found: Counter[tuple[str, str, str]] = Counter()
+    counts: Counter[tuple[str, str, str]] = Counter()
     for is_exact in (True, False):
         for old in [*gone]:
             alike = (
-                [each for each in _with(old.op, old, here) if each.bytes == old.bytes] if is_exact else here
+                [peer for peer in _with(old.op, old, here) if peer.bytes == old.bytes] if is_exact else here
             )
-            new = next((each for each in alike if each.op == old.op), None)
+            new = next((peer for peer in alike if peer.op == old.op), None)
             if new is not None:
                 gone.remove(old)
                 here.remove(new)
-                found[old.op, over([new]), ", ".join(_alterations(old, new))] += 1
+                counts[old.op, over([new]), ", ".join(_alterations(old, new))] += 1
     return [
         f"{op if count == 1 else plural(count, op)}{where}: {altered}"
-        for (op, where, altered), count in found.items()
+        for (op, where, altered), count in counts.items()
     ]
 
 
@@ -212,7 +211,7 @@ def _alterations(old: Collective, new: Collective) -> list[str]:
         said.append(f"of {plural(new.arrays, 'array')} instead of {old.arrays}")
     if _members(old) != _members(new):
         was = f" instead of {', '.join(old.axes)}" if old.axes and old.axes != new.axes else ""
-        groups, others = ({frozenset(group) for group in each.groups or ()} for each in (old, new))
+        groups, others = ({frozenset(group) for group in record.groups or ()} for record in (old, new))
         is_turned = old.axes == new.axes and groups and groups == others
         said.append(
             "between the same devices in another order" if is_turned else f"between other devices{was}"

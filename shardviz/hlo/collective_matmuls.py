@@ -8,8 +8,7 @@ A permute belongs to one when it sends everybody's array to a neighbour on a rin
   sums grow on their way.
 
 What arrives from a device may be sent on by the next permute or by the next round of a loop. Ring attention
-is two of them: its keys and its values are gathered, and multiplied as they come.
-"""
+is two of them: its keys and its values are gathered, and multiplied as they come."""
 
 from __future__ import annotations
 
@@ -54,8 +53,7 @@ class Ring:
     `sent`, under all their names: of these no permute brought the `origins`, and it sends on the result of
     those that are `earlier`. The result of those that it `met` is added to what it brings. `sums` are of what
     arrives and of products of matmuls, each with those matmuls. `rounds` is the number of runs until what is
-    sent is around, None where the loop's length is unknown.
-    """
+    sent is around, None where the loop's length is unknown."""
 
     value: ProgramValue
     record: Collective
@@ -239,15 +237,14 @@ class _Search:
         """The permutes that hang together, in program order.
 
         A sum may begin with zeros, which are sent on before anything is added to them. XLA sends them once
-        for all sums of one shape: such a permute begins several chains.
-        """
+        for all sums of one shape: such a permute begins several chains."""
         links = {value: self._linked(ring) for value, ring in self._rings.items() if ring.op}
         first = {value: ring for value, ring in self._rings.items() if ring.sums and links[value] <= ring.met}
         chain_of: dict[ProgramValue, Chain] = {}
         for value in [value for value in links if value not in first]:
             ring = self._rings[value]
             begun_by = [first[value] for value in links[value] & first.keys()]
-            products = {matmul for each in begun_by for matmul in each.added_before([ring])}
+            products = {matmul for starter in begun_by for matmul in starter.added_before([ring])}
             others = [
                 chain_of[value] for value in links[value] - first.keys() | products if value in chain_of
             ]
@@ -259,23 +256,22 @@ class _Search:
                     chain_of.update((value, chain) for value, its in chain_of.items() if its is other)
             chain.rings.append(ring)
             chain_of.update((value, chain) for value in {value, *products})
-        found = [*{id(chain): chain for chain in chain_of.values()}.values()]
+        all_chains = [*{id(chain): chain for chain in chain_of.values()}.values()]
         for value, ring in first.items():
-            begun = [chain for chain in found if any(value in links[ring.value] for ring in chain.rings)]
+            begun = [chain for chain in all_chains if any(value in links[ring.value] for ring in chain.rings)]
             for chain in begun:
                 chain.rings.append(replace(ring, matmuls=ring.added_before(chain.rings)))
             if not begun:
-                found.append(Chain([ring]))
-        for chain in found:
+                all_chains.append(Chain([ring]))
+        for chain in all_chains:
             self._count_rounds(chain)
-        return sorted(found, key=lambda chain: min(self._order[ring.value] for ring in chain.rings))
+        return sorted(all_chains, key=lambda chain: min(self._order[ring.value] for ring in chain.rings))
 
     def _count_rounds(self, chain: Chain) -> None:
         """Count the runs of each until the array is around.
 
         A loop counts that sends on what its round before has brought; one around all of it, over the layers
-        of a model, does not.
-        """
+        of a model, does not."""
         members = {ring.value for ring in chain.rings}
         loops = {
             ring.value.line.home
@@ -325,7 +321,7 @@ class _Search:
             permutes=tuple(hop.name for hop in hops),
             matmuls=tuple(value.line.name for value in sorted(matmuls, key=lambda value: value.line.start)),
             bytes=chain.group_size * first.bytes * chain.pieces,
-            wire_bytes=None if None in carried else sum(each or 0 for each in carried),
+            wire_bytes=None if None in carried else sum(size or 0 for size in carried),
             source=hops[-1].source,
         )
 
@@ -343,8 +339,7 @@ class _Search:
 def ring_pairs(text: str) -> Lists:
     """Pairs in which every device sends once and receives once, around rings of one size; else none.
 
-    In a collective matmul no device sends to itself.
-    """
+    In a collective matmul no device sends to itself."""
     try:
         pairs = parse_pairs(text)
     except NotationError:
@@ -358,28 +353,28 @@ def ring_pairs(text: str) -> Lists:
 
 def joined(chains: Iterable[Chain]) -> list[Chain]:
     """Chains in opposite directions that carry one array between them, as one."""
-    found: dict[int, Chain] = {}
+    kept: dict[int, Chain] = {}
     alone: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for number, chain in enumerate(chains):
         record = chain.rings[0].record
         waiting = alone[chain.rings[0].op, record.operand_shape, record.dtype]
-        others = [each for each in waiting if _are_opposite(found[each], chain)]
-        begun_alike = [each for each in others if not found[each].origins.isdisjoint(chain.origins)]
-        of_a_line = [each for each in others if found[each].rings[0].record.source == record.source]
+        others = [key for key in waiting if _are_opposite(kept[key], chain)]
+        begun_alike = [key for key in others if not kept[key].origins.isdisjoint(chain.origins)]
+        of_a_line = [key for key in others if kept[key].rings[0].record.source == record.source]
         index = next(iter(begun_alike or of_a_line[-1:]), None)
         if index is None:
-            found[number] = chain
+            kept[number] = chain
             waiting.append(number)
             del waiting[:-MAX_ALONE]
             continue
         waiting.remove(index)
-        other = found[index]
+        other = kept[index]
         whole = other.goes_around and chain.goes_around
         if None in (other.hops, chain.hops):
             whole = other.origins.isdisjoint(chain.origins)
         # Each goes all the way around with a half, or each goes half the way with the whole.
-        found[index] = Chain(other.rings + chain.rings, 2 if whole else 1)
-    return list(found.values())
+        kept[index] = Chain(other.rings + chain.rings, 2 if whole else 1)
+    return list(kept.values())
 
 
 def _are_opposite(one: Chain, other: Chain) -> bool:

@@ -2,8 +2,7 @@
 
 So XLA goes from one sharding to another where it knows no way between them. In a compiled text it is certain
 where every device has the whole array, and all that takes it cuts it at a place that the device's number
-tells.
-"""
+tells."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ The module of a program on several TPU slices is that of one slice: its groups c
 Where neither the user nor the text names a mesh, its groups tell: a group along axes of a mesh is a nest of
 loops over positions. Each loop (size, stride) cuts the row-major numbering of the devices at `stride` and at
 ``size * stride``; the places where all the groups cut it are the borders between axes. A mesh explains them
-when each place divides the next.
-"""
+when each place divides the next."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ class DeviceNumbers:
     `slices` has the positions in the mesh of each slice's devices, a group for each; None where the numbers
     are positions. Without `is_known`, where no header says how many devices there are, the groups say what
     there is to know. `orders` counts those in which the text has the devices of its mesh: with several, only
-    the axes that groups name themselves are known.
-    """
+    the axes that groups name themselves are known."""
 
     partitions: int
     replicas: int
@@ -92,8 +90,7 @@ class DeviceNumbers:
     def positions(self, lists: Lists, mesh: Mesh) -> Lists:
         """Numbers that count slice by slice as positions in a mesh.
 
-        Raises `NotationError` for a number that the mesh lacks.
-        """
+        Raises `NotationError` for a number that the mesh lacks."""
         if mesh.device_order is not None:
             where = {number: position for position, number in enumerate(mesh.device_order)}
         else:
@@ -124,8 +121,7 @@ def slice_positions(num_slices: int, devices_per_slice: int, slices: Sequence[in
     """The positions of the devices of `num_slices` slices; `slices` has the slice of each position.
 
     Without it the slices follow one another, as JAX's hybrid meshes have them by default. Raises
-    `QuestionError` when `slices` does not give each slice its devices.
-    """
+    `QuestionError` when `slices` does not give each slice its devices."""
     if slices is None:
         return ReplicaGroups((Digit(num_slices, devices_per_slice),), (Digit(devices_per_slice, 1),))
     members: dict[int, list[int]] = defaultdict(list)
@@ -151,8 +147,7 @@ def program_mesh(
     It is the one `given`, in the order in which the text writes that out, or else what `infer` asks for.
     The text has the meshes that are `written` outside of groups, and those of the `instructions`.
     Where it writes the mesh out in several orders, none of which counts up, no position is known
-    (`DeviceNumbers.orders`).
-    """
+    (`DeviceNumbers.orders`)."""
     if given is None and not infer:
         return None, numbers
     written = [*written]
@@ -165,7 +160,7 @@ def program_mesh(
         ordered = {mesh.axes for mesh in written if mesh.order is not None and _fits(mesh, numbers.per_slice)}
         if mesh is None and len(ordered) == 1:
             mesh = Mesh(*zip(*ordered.pop(), strict=True))
-        orders = {each.order for each in written if mesh and each.axes == tuple(mesh.shape.items())}
+        orders = {header.order for header in written if mesh and header.axes == tuple(mesh.shape.items())}
         if mesh is not None and len(orders) == 1:
             mesh = replace(mesh, device_order=orders.pop())
         elif None not in orders:
@@ -179,8 +174,7 @@ def written_meshes(header: str, text: str, sharding: int) -> list[WrittenMesh]:
     """The meshes that a module's header and its first sharding write out, where they can be read.
 
     A mesh without axes names one device, such as a callback's, and is none of the program.
-    The sharding stands at a position in the text, -1 where it has none.
-    """
+    The sharding stands at a position in the text, -1 where it has none."""
     try:
         meshes = [WrittenMesh(tuple(sizes.items()), order) for sizes, order in mesh_literals(header) if sizes]
         sharded = mesh_of_sharding(text, sharding) if sharding >= 0 else None
@@ -197,8 +191,7 @@ def _mesh_of_instructions(
     Sizes and names are those of a mesh that is `written`, where that explains all groups; else the axes are
     called axis_0, axis_1, …, as XLA does. None when there are no groups, when some follow no axes, or when no
     mesh has the axes of all. A permute has a say where its pairs link devices to rings or chains that are
-    such groups.
-    """
+    such groups."""
     keys = ("replica_groups", "source_target_pairs", "use_global_device_ids")
     cases = {
         (*map(line.attributes.get, keys), line.form.has_channel, line.opcode): line for line in instructions
@@ -224,8 +217,7 @@ def _mesh_of_instructions(
 def mesh_of_collectives(collectives: Iterable[Collective], devices: int) -> Mesh | None:
     """The same for records that were read without a mesh, as far as their groups are listed.
 
-    There are so many `devices`, or as many as the groups name.
-    """
+    There are so many `devices`, or as many as the groups name."""
     listed = {(each.op == "collective-permute", each.groups) for each in collectives if each.groups}
     ids = [i for _, groups in listed for group in groups for i in group]
     return mesh_of_groups(

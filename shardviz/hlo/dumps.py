@@ -9,8 +9,7 @@ changed shardings or collectives.
     module_0004.jit_f.cpu_after_optimizations.txt
     shardy/module_0004.jit_f/02.after_propagation.mlir
 
-and many that are not modules: assembly, options, buffer assignments.
-"""
+and many that are not modules: assembly, options, buffer assignments."""
 
 from __future__ import annotations
 
@@ -68,20 +67,19 @@ def dump_files(paths: Iterable[str], module: str) -> tuple[DumpFile, ...]:
     """The files of the program `module` (``jit_f``), in the order in which the compiler wrote them.
 
     Where a process has compiled several programs of that name, those of the last. Shardy's files come
-    before the module that XLA dumped after it.
-    """
-    found: dict[int, list[tuple[tuple[int, int], DumpFile]]] = {}
+    before the module that XLA dumped after it."""
+    by_number: dict[int, list[tuple[tuple[int, int], DumpFile]]] = {}
     for path in paths:
         match = _SHARDY_FILE.fullmatch(path) or _FILE.fullmatch(path.rpartition("/")[2])
         groups = match.groupdict() if match else {}
         if match is None or match["module"] != module or groups.get("codegen"):
             continue
-        number, place = int(match["number"]), (_FIRST if groups.get("first") else _LAST, 0)
+        number, rank = int(match["number"]), (_FIRST if groups.get("first") else _LAST, 0)
         if groups["place"]:
-            place = _PASSES if "first" in groups else _SHARDY, int(groups["place"])
-        found.setdefault(number, []).append((place, DumpFile(path, module, number)))
-    latest = found[max(found)] if found else []
-    start = min((place for place, file in latest if f".after_{SHARDY}." in file.path), default=(1, -1))
+            rank = _PASSES if "first" in groups else _SHARDY, int(groups["place"])
+        by_number.setdefault(number, []).append((rank, DumpFile(path, module, number)))
+    latest = by_number[max(by_number)] if by_number else []
+    start = min((rank for rank, file in latest if f".after_{SHARDY}." in file.path), default=(1, -1))
 
     def order(placed: tuple[tuple[int, int], DumpFile]) -> tuple[int, ...]:
         place, _ = placed
@@ -93,23 +91,23 @@ def dump_files(paths: Iterable[str], module: str) -> tuple[DumpFile, ...]:
 def distinct_names(files: Iterable[DumpFile]) -> dict[str, DumpFile]:
     """The files by the names of their modules; a process compiles several of one name, ``jit_f (2)``."""
     seen: Counter[str] = Counter()
-    found = {}
+    by_name = {}
     for file in files:
         seen[file.module] += 1
         number = seen[file.module]
-        found[f"{file.module} ({number})" if number > 1 else file.module] = file
-    return found
+        by_name[f"{file.module} ({number})" if number > 1 else file.module] = file
+    return by_name
 
 
 def final_files(paths: Iterable[str]) -> tuple[DumpFile, ...]:
     """The file of each module's final program, in the order in which they were compiled."""
-    found: dict[tuple[int, str], DumpFile] = {}
+    finals: dict[tuple[int, str], DumpFile] = {}
     for path in sorted(paths, key=lambda each: "after_codegen" in each):
         match = _FILE.fullmatch(path.rpartition("/")[2])
         if match and match["last"]:
             key = int(match["number"]), match["module"]
-            found[key] = DumpFile(path, key[1], key[0])
-    return tuple(found[key] for key in sorted(found))
+            finals[key] = DumpFile(path, key[1], key[0])
+    return tuple(finals[key] for key in sorted(finals))
 
 
 def final_programs(folder: Path) -> tuple[DumpFile, ...]:
@@ -162,8 +160,7 @@ class PassStage:
     each, `pass_name` is the compiler's name. `splits` are those that the stage decided; at the input those
     that were given. Collectives are those before and after, in program order, and `collective_matmuls` what
     permutes after it make up. Of the texts, `before_text` is that right before the pass, and for the
-    schedule that after the stage before.
-    """
+    schedule that after the stage before."""
 
     kind: str
     title: str
@@ -194,8 +191,7 @@ def read_passes(
 
     Dumps that are not a module, or cannot be read as one, are passed over. With a `mesh` collectives have its
     axes; `slices` as in `read_hlo`. Raises `QuestionError` when the mesh has another number of devices than
-    the program.
-    """
+    the program."""
     stages = [*_shardy_stages([*_shardy_states(dumps, mesh)])]
     return (*stages, *_hlo_stages([*_hlo_states(dumps, mesh, slices)], has_input=bool(stages)))
 
@@ -312,8 +308,7 @@ def _partitioning(earlier: Sequence[_State], after: _State) -> PassStage:
     """The partitioner's work, from the modules before its own dump.
 
     The passes within it leave dumps too, of half of its work: `tried` is what it put in first, of which
-    some may be gone at the end.
-    """
+    some may be gone at the end."""
     first = earlier[0]
     inside = [index for index, state in enumerate(earlier) if len(state.collectives) > len(first.collectives)]
     marked = [index + 1 for index, state in enumerate(earlier) if _BEFORE_PARTITIONING in state.dump.name]
@@ -338,17 +333,17 @@ def _partitioner(before: _State, after: _State, tried: Sequence[Collective] = ()
 def _changes(before: _State, after: _State) -> tuple[str, ...]:
     """The collective matmuls that came to be, and the changes of collectives."""
     known = {(each.op, each.axes, each.bytes, each.directions) for each in before.matmuls}
-    found = []
+    sentences = []
     for matmul in after.matmuls:
         if (matmul.op, matmul.axes, matmul.bytes, matmul.directions) not in known:
             axes = f" over {', '.join(matmul.axes)}" if matmul.axes else ""
             ways = "both directions" if matmul.directions == 2 else "one direction"
-            found.append(
+            sentences.append(
                 f"{one(matmul.op)}{axes} of {matmul.bytes:,} bytes is a collective matmul: "
                 f"permutes in {ways} around {plural(len(matmul.matmuls), 'partial matmul')}"
             )
     in_order = before.is_scheduled and after.is_scheduled
-    return (*found, *collective_changes(before.collectives, after.collectives, in_order))
+    return (*sentences, *collective_changes(before.collectives, after.collectives, in_order))
 
 
 def _title(changes: Sequence[str]) -> str:

@@ -8,8 +8,7 @@ JAX names no operation after the optimizer, and metrics stand beside it: sums of
 tokens. What tells them apart is what they are made of. Followed back, a norm of all gradients comes from an
 operation of the backward pass before it comes from anything else that was differentiated; a gradient that is
 itself moved is the backward pass's own. An updated parameter that a model takes at once, as an evaluation in
-the same step does, is gathered for that model.
-"""
+the same step does, is gathered for that model."""
 
 from __future__ import annotations
 
@@ -51,13 +50,12 @@ _NOTHING = _Reached()
 def gradients(values: Values, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """The numbers of the arguments, called `names`, whose gradients each collective sums, by its name.
 
-    A collective of which that is not certain is not among them.
-    """
-    found: dict[str, list[frozenset[int]]] = defaultdict(list)
+    A collective of which that is not certain is not among them."""
+    by_collective: dict[str, list[frozenset[int]]] = defaultdict(list)
     for result in _Updates(values).of_results():
         for name in dict.fromkeys(name for name, _ in result.pairs):
-            found[name].append(frozenset(number for other, number in result.pairs if other == name))
-    told = {name: [*_parameters(sets, names)] for name, sets in found.items()}
+            by_collective[name].append(frozenset(number for other, number in result.pairs if other == name))
+    told = {name: [*_parameters(sets, names)] for name, sets in by_collective.items()}
     return {
         name: tuple(sorted(number for number in numbers if number is not None))
         for name, numbers in told.items()
@@ -68,8 +66,7 @@ def gradients(values: Values, names: Sequence[str]) -> dict[str, tuple[int, ...]
 def _parameters(sets: Iterable[frozenset[int]], names: Sequence[str]) -> Iterator[int | None]:
     """The parameter of each family of results that share an argument, None where none can be told.
 
-    Each set has the arguments of one result: those of Adam are {mean}, {square}, {weight, mean, square}.
-    """
+    Each set has the arguments of one result: those of Adam are {mean}, {square}, {weight, mean, square}."""
     families: list[list[frozenset[int]]] = []
     for result in dict.fromkeys(sets):
         related = [family for family in families if any(map(result.intersection, family))]
@@ -164,12 +161,12 @@ def _joined(value: ProgramValue, parts: Sequence[_Reached]) -> _Reached:
             frozenset((name, number) for name in one.sums for number in other.arguments)
             for one, other in permutations(parts, 2)
         ]
-    found = _Reached(
+    merged = _Reached(
         frozenset().union(*(part.arguments for part in parts)),
         frozenset().union(*(part.sums for part in parts)),
         frozenset().union(*pairs),
     )
-    return found if max(map(len, found)) <= MAX_REACHED else _NOTHING
+    return merged if max(map(len, merged)) <= MAX_REACHED else _NOTHING
 
 
 class _Look(NamedTuple):
@@ -229,8 +226,8 @@ class _GradientUses:
         def moved_from(moved: ProgramValue) -> Sequence[ProgramValue]:
             return () if self._known[moved].is_outside else self._known[moved].operands
 
-        for each in reached([value], moved_from):
-            look = self._look(each)
+        for origin in reached([value], moved_from):
+            look = self._look(origin)
             if look is None or look.is_backward:
                 return look is not None
         return False

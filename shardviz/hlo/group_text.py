@@ -5,8 +5,7 @@
 3. mesh axes ``mesh['a'=2,'b'=4] {'b'}``, with sub-axes ``'b':(pre)size`` and ``device_ids=(...)``; a name
    in quotes may hold anything else
 
-The formats are those of XLA's `CollectiveDeviceList`, `IotaTileAssignment` and `MeshAndAxis`.
-"""
+The formats are those of XLA's `CollectiveDeviceList`, `IotaTileAssignment` and `MeshAndAxis`."""
 
 from __future__ import annotations
 
@@ -33,8 +32,7 @@ Axes = tuple[tuple[str, int], ...]
 class WrittenMesh(NamedTuple):
     """A mesh that a text writes out: names and sizes of its axes, and XLA's numbers of its devices.
 
-    `order` has the number at each row-major position; None where they count up.
-    """
+    `order` has the number at each row-major position; None where they count up."""
 
     axes: Axes
     order: tuple[int, ...] | None = None
@@ -71,8 +69,7 @@ def parse_replica_groups(text: str, devices: int) -> ReplicaGroups:
     """Groups in any of the three forms; `devices` is how many ``{}`` means.
 
     Raises `NotationError` for text that is none of them, and for an iota or a mesh that does not
-    multiply out.
-    """
+    multiply out."""
     text = text.strip()
     if text.startswith("{"):
         return _listed(text, devices)
@@ -104,8 +101,7 @@ def written_mesh(text: str) -> WrittenMesh | None:
 def mesh_of_sharding(text: str, start: int) -> WrittenMesh | None:
     """The mesh of an attribute ``sharding={mesh['x'=2,'y'=4], [{'x'}, {}]}`` at `start`; None for another.
 
-    Raises `NotationError` when it cannot be read.
-    """
+    Raises `NotationError` when it cannot be read."""
     match = _SHARDING_MESH.match(text, start)
     return _written(match[0][:60], match[1], match[2]) if match else None
 
@@ -113,8 +109,7 @@ def mesh_of_sharding(text: str, start: int) -> WrittenMesh | None:
 def axes_by_name(text: str, sizes: AxisSizes) -> tuple[str, ...]:
     """The axes that groups of the third form name, a part as ``y:(2)2``; none where theirs is another mesh.
 
-    Raises `NotationError` when they cannot be read.
-    """
+    Raises `NotationError` when they cannot be read."""
     match = _MESH.fullmatch(text.strip())
     if match is None or _named_sizes(text, match[1]) != tuple(sizes.items()):
         return ()
@@ -214,9 +209,9 @@ def _device_order(text: str, device_ids: str, total: int) -> ReplicaGroups:
 def _named_sizes(text: str, axes: str) -> Axes:
     """``mesh['x'=2,'y'=4]`` as names and sizes."""
     items = _items(text, _MESH_AXIS, axes[axes.index("[") + 1 : -1])
-    found = tuple((_axis_name(axis[1]), int(axis[2])) for axis in items)
-    _numbers(text, ",".join(str(size) for _, size in found))
-    return found
+    named_sizes = tuple((_axis_name(axis[1]), int(axis[2])) for axis in items)
+    _numbers(text, ",".join(str(size) for _, size in named_sizes))
+    return named_sizes
 
 
 def _used_axes(text: str, sizes: AxisSizes, used: str) -> Iterator[SubAxis]:
@@ -257,10 +252,10 @@ def _numbers(text: str, body: str, least: int = 1) -> list[int]:
     parts = [part.strip() for part in body.split(",")] if body.strip() else []
     if any(not part.isdigit() or len(part) > 15 or int(part) < least for part in parts):
         raise _unreadable(text)
-    found = list(map(int, parts))
-    if least and any(product > MAX_IDS for product in accumulate(found, mul)):
+    values = list(map(int, parts))
+    if least and any(product > MAX_IDS for product in accumulate(values, mul)):
         raise NotationError("more devices than any program has", text, 0, len(text))
-    return found
+    return values
 
 
 def _unreadable(text: str) -> NotationError:

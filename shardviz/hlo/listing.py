@@ -120,8 +120,7 @@ class Span:
 class Listing:
     """The entry of a module in program order, with the computations it runs that hold collectives.
 
-    `spans` are in the order of their first lines. `module` has all that was read.
-    """
+    `spans` are in the order of their first lines. `module` has all that was read."""
 
     lines: tuple[ListedLine, ...]
     spans: tuple[Span, ...]
@@ -211,8 +210,7 @@ class _Lister:
         """Append a line with what it holds, the collective that it begins, and the line whose work it ends.
 
         `started` has the lines of this computation that began what is under way, by the instruction's name,
-        for a fused one by opcode and channel, for a transfer between slices by its rendezvous too.
-        """
+        for a fused one by opcode and channel, for a transfer between slices by its rendezvous too."""
         number = begun = len(self._lines)
         moves, keys, is_begun = [made], [line.name], begins(line.opcode)
         ended: int | None = None

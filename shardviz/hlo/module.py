@@ -64,8 +64,7 @@ class HloModule:
     (`mesh_orders`), only axes that a collective's groups name are known.
     `unknown_loops` are the while instructions with collectives whose number of runs the text does not tell.
     Of one that was read with origins `index` has the instructions, and `lines` that of each collective: what
-    else is asked of where values come from is looked up when it is first asked for.
-    """
+    else is asked of where values come from is looked up when it is first asked for."""
 
     name: str
     num_partitions: int
@@ -100,15 +99,15 @@ class HloModule:
     def gradient_uses(self) -> frozenset[str]:
         """The names of the collectives outside of what is differentiated that move what gradients make."""
         with uncollected():
-            found = zip(self.collectives, self.lines, strict=True)
-            return gradient_uses(Values(self.index), found) if self.index else frozenset()
+            pairs = zip(self.collectives, self.lines, strict=True)
+            return gradient_uses(Values(self.index), pairs) if self.index else frozenset()
 
     @cached_property
     def cut_gathers(self) -> tuple[CutGather, ...]:
         """Arrays that are gathered only to be sliced again."""
         devices = self.num_partitions * self.replica_count * self.num_slices
-        found = zip(self.collectives, self.lines, strict=True)
-        return tuple(cut_gathers(Values(self.index), found, devices)) if self.index else ()
+        pairs = zip(self.collectives, self.lines, strict=True)
+        return tuple(cut_gathers(Values(self.index), pairs, devices)) if self.index else ()
 
 
 def is_hlo(text: str) -> bool:
@@ -122,8 +121,7 @@ def uncollected() -> Iterator[None]:
 
     Reading makes none, but for that search all objects are looked at again and again as they become more: of
     30 MB it takes a third of the time. Nothing is marked as old afterwards: garbage that others have made
-    would wait with it.
-    """
+    would wait with it."""
     is_stopped = gc.isenabled()
     gc.disable()
     try:
@@ -222,11 +220,11 @@ class Reader:
         counts, chosen = run_counts(roots, calls)
         placed = {home.start: lines for home, lines in self.collectives.items()}
         in_order = program_order(roots, calls, placed, lambda line: line.start)
-        found = self.found = [*self._records(in_order, counts, chosen, origins)]
+        records = self.found = [*self._records(in_order, counts, chosen, origins)]
         self._note_gaps(counts)
         permutes = [
             (record, line)
-            for record, line in found
+            for record, line in records
             if record.op == "collective-permute" and not record.between_slices
         ]
         lengthless = (self.lines.at(call.position) for call in calls if call.times is None)
@@ -239,7 +237,7 @@ class Reader:
             self.numbers.partitions,
             self.numbers.replicas,
             self.is_scheduled,
-            tuple(record for record, _ in found),
+            tuple(record for record, _ in records),
             tuple(self.unread[:MAX_UNREAD]),
             unread_collectives=self.unread_collectives,
             awaits_partitioner=is_sharded and not is_partitioned,
@@ -249,7 +247,7 @@ class Reader:
             mesh_orders=self.numbers.orders,
             unknown_loops=tuple(dict.fromkeys(loop.name for loop in lengthless if loop is not None)),
             index=self.lines if origins else None,
-            lines=[line for _, line in found] if origins else (),
+            lines=[line for _, line in records] if origins else (),
         )
 
     def _roots(self, calls: Iterable[Call]) -> dict[int, int | None]:
@@ -311,9 +309,9 @@ class Reader:
                     served = sorted(nameless.served(shared.op, line), key=lambda each: each.start)
                     places = [self._metadata(each) for each in served]
                     if shared.op_name:
-                        places.sort(key=lambda place: "transpose(" in place.get("op_name", ""))
+                        places.sort(key=lambda metadata: "transpose(" in metadata.get("op_name", ""))
                         del places[1:]
-                    words = ({place.get(key, "") for place in places} for key in ("source", "op_name"))
+                    words = ({metadata.get(key, "") for metadata in places} for key in ("source", "op_name"))
                     source, op_name = (word.pop() if len(word) == 1 else "" for word in words)
                     fields |= {"source": source, "op_name": op_name} if ":" in source else {}
                 yield shared.having(**fields), line
@@ -322,7 +320,7 @@ class Reader:
         """The lines of each computation whose own opcode is a collective's, in the order of the text."""
         text, stop = self.text, 0
         last_line = text.rfind("\n") + 1 if self.computations.breaks_off() is not None else -1
-        found: dict[Computation, list[Instruction]] = {}
+        by_home: dict[Computation, list[Instruction]] = {}
         for position, mark in self.computations.notable.items():
             if position < stop or mark in _RUNNING or mark[-1] != "(":
                 continue
@@ -340,18 +338,18 @@ class Reader:
                 self._complain(line.start, f"{quote(line.name)} is cut off")
             # A start that is a wrapper has its collective in the computation that it calls.
             elif not line.form.is_wrapper:
-                found.setdefault(line.home, []).append(line)
-        return found
+                by_home.setdefault(line.home, []).append(line)
+        return by_home
 
     def _place(self, line: Instruction) -> dict[str, str]:
         """The ``file:line`` of a collective or of the fusion or wrapper around it, else its op name, as
         `source`; and that name."""
-        place, caller = self._metadata(line), site_of(self.lines, line.home)
+        metadata, caller = self._metadata(line), site_of(self.lines, line.home)
         for _ in range(MAX_WRAPPERS):
-            if caller is None or not _PLACES.isdisjoint(place):
+            if caller is None or not _PLACES.isdisjoint(metadata):
                 break
-            place, caller = {**self._metadata(caller), **place}, site_of(self.lines, caller.home)
-        return {"source": self.locations.of(place), "op_name": place.get("op_name", "")}
+            metadata, caller = {**self._metadata(caller), **metadata}, site_of(self.lines, caller.home)
+        return {"source": self.locations.of(metadata), "op_name": metadata.get("op_name", "")}
 
     @cached_property
     def locations(self) -> SourceLocations:
@@ -369,12 +367,12 @@ class Reader:
             return {}
         stop = self.text.find(", backend_config=", start, line.stop)
         metadata = self.text[start : line.stop if stop < 0 else stop]
-        found = self._places.get(metadata)
-        if found is None:
+        parts = self._places.get(metadata)
+        if parts is None:
             written = reversed(_METADATA.findall(metadata))
-            found = {key: _ESCAPED.sub(r"\1", name or number) for key, name, number in written}
-            found = self._places[metadata] = {**found, "source": self.locations.of(found)}
-        return found
+            parts = {key: _ESCAPED.sub(r"\1", name or number) for key, name, number in written}
+            parts = self._places[metadata] = {**parts, "source": self.locations.of(parts)}
+        return parts
 
     def _complain(self, position: int, complaint: str) -> None:
         self.unread_collectives += 1

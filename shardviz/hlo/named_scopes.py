@@ -3,8 +3,7 @@
 JAX names operations after the function and the scopes (`jax.named_scope`, a module's name) that they stand
 in, and compilers keep these names: ``jit(program)/transpose(jvp(H))/dot_general``. XLA names a collective
 after the operation for which it inserts it: a sum after the one whose parts it adds, all others after the one
-that wants the value.
-"""
+that wants the value."""
 
 from __future__ import annotations
 
@@ -45,8 +44,7 @@ class ProgramPlace(NamedTuple):
     """The place of an operation: the scopes that it stands in, outermost first, and JAX's name of it.
 
     `phase` tells whether it belongs to the program itself, computes a part of that again, or its gradients.
-    With `is_differentiated` it is of a function whose gradients are taken (``jvp``), or of these.
-    """
+    With `is_differentiated` it is of a function whose gradients are taken (``jvp``), or of these."""
 
     scopes: tuple[str, ...]
     primitive: str
@@ -66,8 +64,7 @@ def program_place(op_name: str) -> ProgramPlace:
 def joined_names(op_name: str) -> tuple[str, ...]:
     """The names of the operations that one stands for.
 
-    XLA joins them with semicolons, or writes what they share once: ``jit(f)/(mlp/dot:norm/mul)``.
-    """
+    XLA joins them with semicolons, or writes what they share once: ``jit(f)/(mlp/dot:norm/mul)``."""
     op_name = op_name.partition(";")[0]
     start = op_name.find("(") if op_name.startswith("(") else op_name.find("/(") + 1
     if not op_name.endswith(")") or not op_name.startswith("(", start):
@@ -89,13 +86,13 @@ def _place(op_name: str) -> ProgramPlace:
     phase: Phase = "forward"
     if "rematted_computation" in path:
         phase = "recomputed"
-    elif "checkpoint" in path or any(each.startswith("transpose(") for each in path):
+    elif "checkpoint" in path or any(scope.startswith("transpose(") for scope in path):
         phase = "backward"
-    is_differentiated = phase != "forward" or any("jvp(" in each for each in path)
+    is_differentiated = phase != "forward" or any("jvp(" in scope for scope in path)
     if path and path[0].startswith(("jit(", "pjit(")):
         del path[0]
-    inner = (_inner(each) for each in path)
-    scopes = [each for each in inner if each and each not in _STRUCTURE and not _BRANCH.fullmatch(each)]
+    inner = (_inner(scope) for scope in path)
+    scopes = [scope for scope in inner if scope and scope not in _STRUCTURE and not _BRANCH.fullmatch(scope)]
     # Flax names a module once more inside of what it computes again: Model/Model/layer_0.
     return ProgramPlace(tuple(name for name, _ in groupby(scopes)), primitive, phase, is_differentiated)
 
@@ -126,8 +123,7 @@ class NamelessCollectives:
     For several TPU slices libtpu takes collectives apart and drops their names, but the operations on
     both sides keep theirs. From a collective they are reached through whatever only moves its elements,
     fusions and loops too. What gathers a sum at once may be a part of that sum, or for who takes it: the
-    operations of both sides are told.
-    """
+    operations of both sides are told."""
 
     def __init__(self, values: Values, transfers: Iterable[CrossSliceTransfer]) -> None:
         self._values = values
@@ -151,7 +147,7 @@ class NamelessCollectives:
         self, values: Iterable[ProgramValue], step: Callable[[ProgramValue], Iterable[ProgramValue]]
     ) -> tuple[list[Instruction], bool]:
         """The first operations on all ways from some values, and whether a sum is on one of them."""
-        found: dict[Instruction, None] = {}
+        first: dict[Instruction, None] = {}
         adds = False
         ways = reached(values, lambda value: () if self._is_operation(value.line) else step(value))
         for number, value in enumerate(ways):
@@ -159,11 +155,11 @@ class NamelessCollectives:
             if self._looks < 0 or number > MAX_STEPS:
                 return [], False
             if self._is_operation(value.line):
-                found[value.line] = None
+                first[value.line] = None
             else:
                 sent = self._by_recv.get(value.line)
                 adds = adds or (sent.op if sent else whole_op(value.line.opcode)) in _SUMS
-        return [*found], adds
+        return [*first], adds
 
     def _is_operation(self, line: Instruction) -> bool:
         """Return whether an instruction computes something of the program's own, which has a name."""

@@ -10,8 +10,7 @@ A collective is under way in one of these forms:
 
 And its place among the program's matmuls: after how many of them it begins. Counted are instructions that
 multiply matrices, fused ones too, in program order, each once however often it runs. The partial matmuls of a
-collective matmul count as the one that they are parts of.
-"""
+collective matmul count as the one that they are parts of."""
 
 from __future__ import annotations
 
@@ -104,7 +103,7 @@ def independent(lines: Instructions, line: Instruction) -> Iterator[Instruction]
     what it makes."""
     line = site_of(lines, line.home) or line
     bound = {*reached([line], lines.taken), *reached([line], lines.users)}
-    return (each for each in lines.of(line.home) if each not in bound)
+    return (other for other in lines.of(line.home) if other not in bound)
 
 
 class Schedules:
@@ -133,8 +132,7 @@ class Schedules:
     def beside(self, line: Instruction, transfer: CrossSliceTransfer | None = None) -> Sequence[Work]:
         """The work beside a collective that is asynchronous.
 
-        A `transfer` is under way from its send, with which the data leaves, until its recv is done.
-        """
+        A `transfer` is under way from its send, with which the data leaves, until its recv is done."""
         site = site_of(self._lines, line.home)
         if line in self._dones:
             return OverlappedOps(self._until_done, site, self._dones[line]) if site else ()
@@ -205,10 +203,10 @@ class Schedules:
             return ()
         if home not in self._works:
             works = ((line.start, self._as_work(line)) for line in self._lines.of(home))
-            self._works[home] = [(place, work) for place, work in works if work]
-        found = self._works[home]
-        first, end = (bisect_left(found, (place,)) for place in (start, stop))
-        return tuple(work for _, work in found[first : min(end, first + MAX_WORK)])
+            self._works[home] = [(offset, work) for offset, work in works if work]
+        in_order = self._works[home]
+        first, end = (bisect_left(in_order, (offset,)) for offset in (start, stop))
+        return tuple(work for _, work in in_order[first : min(end, first + MAX_WORK)])
 
     def _as_work(self, line: Instruction) -> Work | None:
         """None where an instruction computes nothing: names, indices, memory that is fetched, dones."""
@@ -236,8 +234,7 @@ def algorithm_of(attributes: str) -> str:
     """The algorithm that the attributes of an instruction name, "" where they name none or only a default.
 
     The compiler's own words are made readable: ``RotatedPincerEmitter`` and ``UniDirection1DRingStrategy``
-    are "rotated pincer, uni direction 1D ring", ``KERNEL_STRATEGY_TRITON_TWO_SHOT`` "triton two shot".
-    """
+    are "rotated pincer, uni direction 1D ring", ``KERNEL_STRATEGY_TRITON_TWO_SHOT`` "triton two shot"."""
     for marker in (ALGORITHM, _GPU):
         index = attributes.find(marker)
         if index >= 0:

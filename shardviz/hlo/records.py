@@ -1,8 +1,7 @@
 """An instruction → its `Collective`: the devices that take part, what moves, along which axes.
 
 HLO prints the shape of a result, and that of an operand only on request. A collective's operands follow from
-the result, the size of the groups and the rules of each opcode, so that no other line has to be read.
-"""
+the result, the size of the groups and the rules of each opcode, so that no other line has to be read."""
 
 from __future__ import annotations
 
@@ -101,8 +100,7 @@ def wire_bytes(op: str, group_size: int, larger: int, operand: int) -> int:
 
     `larger` is the larger of a device's operand and result in bytes. (N-1)/N of it for a gather, a
     scatter and an all-to-all, twice that for an all-reduce, rounded up; the operand for a permute: the
-    lower bounds of Chan et al., "Collective communication: theory, practice, and experience" (2007).
-    """
+    lower bounds of Chan et al., "Collective communication: theory, practice, and experience" (2007)."""
     if op in ("slice", "recv") or group_size <= 1:
         return 0
     if op in ("collective-permute", "send", "collective-broadcast"):
@@ -131,8 +129,7 @@ class Records:
     def of(self, instruction: Instruction, transfer: CrossSliceTransfer | None) -> Collective:
         """The record of an instruction, or of the collective between slices that a send is, but for its name.
 
-        Raises `NotationError` when the instruction cannot be read.
-        """
+        Raises `NotationError` when the instruction cannot be read."""
         home = instruction.home
         sent = self._sent_shape(instruction) if base_op(instruction.opcode) == RAGGED else ""
         fused = home if home.name.startswith("all-reduce-scatter") else None
@@ -202,8 +199,7 @@ class Records:
 def collective_shapes(instruction: Instruction, group_size: int, sent: str = "") -> CollectiveShapes:
     """The arrays of a collective over groups of `group_size`; `sent` is the shape of its operand, if known.
 
-    Raises `NotationError` when the instruction's shape cannot be one of its opcode's.
-    """
+    Raises `NotationError` when the instruction's shape cannot be one of its opcode's."""
     shape = parse_shape(instruction.shape)
     op = base_op(instruction.opcode)
     given: tuple[ArrayShape, ...] = ()
@@ -245,10 +241,10 @@ def collective_shapes(instruction: Instruction, group_size: int, sent: str = "")
 
 def _slices(sizes: str, buffers: Sequence[ArrayShape]) -> Iterator[ArrayShape]:
     """The slices of its `buffers` that a permute in place sends: ``{1,64},{2,64}`` are two."""
-    found = [match[1] for match in _SLICE.finditer(sizes)]
-    if len(found) != len(buffers) and len({buffer.dtype for buffer in buffers}) > 1:
+    slices = [match[1] for match in _SLICE.finditer(sizes)]
+    if len(slices) != len(buffers) and len({buffer.dtype for buffer in buffers}) > 1:
         raise NotationError("slices of arrays of several types cannot be told apart", sizes, 0, len(sizes))
-    for number, slice_ in enumerate(found):
+    for number, slice_ in enumerate(slices):
         dtype = buffers[number % len(buffers)].dtype
         (shape,) = arrays(parse_shape(f"{dtype}[{slice_}]"))
         yield shape

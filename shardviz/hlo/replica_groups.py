@@ -6,8 +6,7 @@ and the members ((2, 4)), which on a mesh X=2, Y=4 is the digit of X.
 XLA numbers the devices of a program by their row-major position in the mesh, whatever their ids are: with
 ``Mesh(numpy.array(jax.devices())[[3, 1, 4, 0, 5, 7, 2, 6]].reshape(2, 4), ...)`` the groups over the second
 axis still read ``{{0,1,2,3},{4,5,6,7}}``. So positions are matched with axes, never the names in the text,
-and only what is shown to the user is translated into device ids.
-"""
+and only what is shown to the user is translated into device ids."""
 
 from __future__ import annotations
 
@@ -47,8 +46,7 @@ ONE = Digit(1, 1)
 class ReplicaGroups:
     """`count` groups of `size` ids: either `lists`, or the nests `outer` over groups and `inner` within one.
 
-    Groups of unequal length are lists, and `size` is the longest.
-    """
+    Groups of unequal length are lists, and `size` is the longest."""
 
     outer: Nest = ()
     inner: Nest = ()
@@ -94,8 +92,7 @@ class ReplicaGroups:
         """The nest that every group runs through from its own first id.
 
         Lists whose groups are no such nest in the order given are tried in ascending order. None when
-        they are not a nest either, or not a partition of 0 … total-1 into groups of one size.
-        """
+        they are not a nest either, or not a partition of 0 … total-1 into groups of one size."""
         if self.lists is None:
             return merged(self.inner)
         flat = [i for group in self.lists for i in group]
@@ -117,8 +114,7 @@ class ReplicaGroups:
         What the ids of the text mean depends on `channel` (a channel_id is there) and on `use_global`
         (use_global_device_ids; None for ops that have no such attribute), as XLA's
         `GetCollectiveOpGroupMode` has it: replicas, partitions, replicas with all their partitions, or
-        already device numbers.
-        """
+        already device numbers."""
         if channel and use_global:
             return self
         if channel and use_global is None:
@@ -185,10 +181,10 @@ def linked(pairs: Iterable[Sequence[int]]) -> list[list[int]]:
     for source, target in pairs:
         a, b = head(source), head(target)
         heads[max(a, b)] = min(a, b)
-    found: dict[int, list[int]] = defaultdict(list)
+    groups: dict[int, list[int]] = defaultdict(list)
     for i in sorted(heads):
-        found[head(i)].append(i)
-    return list(found.values())
+        groups[head(i)].append(i)
+    return list(groups.values())
 
 
 def check_listable(total: int, text: str) -> None:
@@ -201,8 +197,7 @@ def check_listable(total: int, text: str) -> None:
 def axis_groups(axes: Iterable[SubAxis], sizes: AxisSizes) -> ReplicaGroups:
     """The groups of a collective over `axes`, as positions in a mesh of those `sizes`.
 
-    Raises `NotationError` when the axes overlap.
-    """
+    Raises `NotationError` when the axes overlap."""
     inner = part_digits(axes, sizes)
     outer: list[Digit] = []
     top = math.prod(sizes.values())
@@ -218,8 +213,7 @@ def axis_groups(axes: Iterable[SubAxis], sizes: AxisSizes) -> ReplicaGroups:
 def group_axes(groups: ReplicaGroups, mesh: Mesh) -> tuple[str, ...]:
     """The axes over which ids vary within a group, in the order in which they vary, major first.
 
-    Groups of single devices, groups that leave out devices and groups that follow no axes give ().
-    """
+    Groups of single devices, groups that leave out devices and groups that follow no axes give ()."""
     if groups.size <= 1 or groups.total != mesh.size or groups.member_loops is None:
         return ()
     return axes_of_digits(groups.member_loops, mesh.shape) or ()
@@ -240,8 +234,7 @@ def pair_axes(pairs: Iterable[tuple[int, ...]], mesh: Mesh) -> tuple[str, ...]:
 def device_ids(groups: Lists, mesh: Mesh | None) -> Lists:
     """Positions as the ids of the devices that stand there; as they are without a mesh.
 
-    Raises `NotationError` for a position outside of the mesh.
-    """
+    Raises `NotationError` for a position outside of the mesh."""
     if mesh is None:
         return groups
     for group in groups:

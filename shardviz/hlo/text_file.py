@@ -1,8 +1,7 @@
 """The text of a program in a file of any bytes: unpacked, bounded, and told apart from what is no text.
 
 A program may be saved in binary too, as XLA's protos or MLIR's bytecode: jaxlib has its text, so whoever
-reads such a file says how to ask for it.
-"""
+reads such a file says how to ask for it."""
 
 from __future__ import annotations
 
@@ -145,7 +144,7 @@ def _unzipped(data: bytearray, where: str) -> bytearray:
 
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
-            inside = [each for each in packed.infolist() if not each.is_dir()]
+            inside = [member for member in packed.infolist() if not member.is_dir()]
             if len(inside) != 1:
                 problem = f"{where} is a zip of {plural(len(inside), 'file')}"
                 raise QuestionError(problem, "unzip it, and name one of them, or their folder")

@@ -34,8 +34,8 @@ def unchecked_figures(lesson: Lesson) -> list[str]:
     known = set(figures("; ".join(said)).values())
     told = [lesson.see, lesson.explain, *lesson.hints]
     told += [reason for prediction in lesson.predictions for reason in prediction.wrong.values()]
-    found = figures("; ".join(told))
-    return [text for text, value in found.items() if value not in known]
+    stated = figures("; ".join(told))
+    return [text for text, value in stated.items() if value not in known]
 
 
 def complaints(lesson: Lesson) -> list[Complaint]:
@@ -90,16 +90,16 @@ def _prediction(key: str, prediction: Prediction, screen: str) -> Iterator[Compl
         yield from _screen(f"{key}.screen", prediction.screen, resolved)
     known: dict[str, str] = {}
     for wrong in prediction.wrong:
-        place = f"{key}.wrong.{shown_key(wrong)}"
+        complaint_key = f"{key}.wrong.{shown_key(wrong)}"
         try:
             shown = answer.shown(wrong)
         except ShardvizError as error:
-            yield Complaint(place, _words(error))
+            yield Complaint(complaint_key, _words(error))
             continue
         if is_right(prediction, wrong):
-            yield Complaint(place, f"it is right: the answer is {answer.text}")
+            yield Complaint(complaint_key, f"it is right: the answer is {answer.text}")
         elif shown in known:
-            yield Complaint(place, f"it says the same as {known[shown]}")
+            yield Complaint(complaint_key, f"it says the same as {known[shown]}")
         known.setdefault(shown, shown_key(wrong))
 
 
@@ -128,9 +128,9 @@ def _goal(lesson: Lesson, setup: ResolvedProblem) -> Iterator[Complaint]:
     if isinstance(solution, ShardvizError):
         yield Complaint("solution", _words(solution))
         return
-    found = list(_parts_of_goal(lesson, solution))
-    yield from found
-    if found:
+    goal_complaints = list(_parts_of_goal(lesson, solution))
+    yield from goal_complaints
+    if goal_complaints:
         return
     if first_difference(lesson.goal, lesson, setup) is None:
         yield Complaint("goal", "the start meets it already")

@@ -19,12 +19,12 @@ _LOOK = "look at its path"
 
 def course() -> tuple[Lesson, ...]:
     """All lessons that can be read."""
-    return tuple(each for each in _read_all() if isinstance(each, Lesson))
+    return tuple(entry for entry in _read_all() if isinstance(entry, Lesson))
 
 
 def faults() -> tuple[LessonError, ...]:
     """The errors of the files that `course` leaves out."""
-    return tuple(each for each in _read_all() if isinstance(each, LessonError))
+    return tuple(entry for entry in _read_all() if isinstance(entry, LessonError))
 
 
 def following(lesson: Lesson) -> Lesson | None:
@@ -130,5 +130,5 @@ def file_names() -> tuple[str, ...]:
     """The files of the course, in order."""
     if taught and not is_folder(Path(taught)):
         return (Path(taught).name,)
-    found = (entry.name for entry in (Path(taught) if taught else files("shardviz.lessons")).iterdir())
-    return tuple(sorted(name for name in found if name.endswith(".toml")))
+    names = (entry.name for entry in (Path(taught) if taught else files("shardviz.lessons")).iterdir())
+    return tuple(sorted(name for name in names if name.endswith(".toml")))

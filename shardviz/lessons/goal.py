@@ -217,29 +217,28 @@ def layout_difference(
     same devices: the first device, by its number, that holds other elements or another partial sum.
 
     None where all hold the same, however that is written. Raises `QuestionError` for more devices than can be
-    compared, and for a spec that does not fit the array.
-    """
+    compared, and for a spec that does not fit the array."""
     if mesh.size != wanted_mesh.size:
         return f"the mesh has {plural(mesh.size, 'device')}; the goal {verb} {wanted_mesh.size:,}"
     layouts = Layout(array, mesh), Layout(array.with_spec(wanted), wanted_mesh)
     dims = {1: ("elements",), 2: ("rows", "columns")}.get(array.rank, array.dims)
-    found: list[tuple[int, str]] = []
+    differences: list[tuple[int, str]] = []
     for dim, name in enumerate(dims[: array.rank]):
         held, want = (bounds_by_device(layout, dim) for layout in layouts)
         if held != want:
             device = _first_unlike(held, want)
             (start, stop), (want_start, want_stop) = held[device], want[device]
             what = f"{name} {start}:{stop} of {array.name}"
-            found.append((device, f"holds {what}; the goal {verb} {want_start}:{want_stop}"))
+            differences.append((device, f"holds {what}; the goal {verb} {want_start}:{want_stop}"))
     sums, want_sums = map(sums_by_device, layouts)
     if sums != want_sums:
         device = _first_unlike(sums, want_sums)
         said, asked = "a partial sum", "another one" if want_sums[device] else "the whole sum"
         if not sums[device]:
             said, asked = "the whole sum", "a partial one"
-        found.append((device, f"holds {said} of {array.name}; the goal {verb} {asked}"))
+        differences.append((device, f"holds {said} of {array.name}; the goal {verb} {asked}"))
     # Of several at one device, that of the first dimension.
-    number, words = min(found, key=lambda each: each[0], default=(0, ""))
+    number, words = min(differences, key=lambda difference: difference[0], default=(0, ""))
     return f"device {number:,} {words}" if words else None
 
 
@@ -297,7 +296,7 @@ def result_difference(resolved: ResolvedProblem, wanted: ResolvedProblem) -> str
     if ours.shape != theirs.shape:
         if ours[0].size != theirs[0].size:
             return f"device 0 ends with {_shown_numbers(ours[0])}; the goal wants {_shown_numbers(theirs[0])}"
-        shapes = [shape_text(each.shape[1:]) for each in (ours, theirs)]
+        shapes = [shape_text(result.shape[1:]) for result in (ours, theirs)]
         return f"each device ends with the shape {shapes[0]}; the goal wants {shapes[1]}"
     ended = _differing(ours, theirs)
     return None if ended is None else "device {:,} ends with {}; the goal wants {}".format(*ended)
@@ -316,5 +315,5 @@ def _differing(ours: NDArray[Any], theirs: NDArray[Any]) -> tuple[int, str, str]
 
 
 def _shown_numbers(values: NDArray[Any]) -> str:
-    found = values.reshape(-1).tolist()
-    return numbers_text(tuple(found[:MAX_SHOWN])) + (", …" if len(found) > MAX_SHOWN else "")
+    numbers = values.reshape(-1).tolist()
+    return numbers_text(tuple(numbers[:MAX_SHOWN])) + (", …" if len(numbers) > MAX_SHOWN else "")

@@ -118,10 +118,10 @@ def grades(
         except ShardvizError as error:
             said.append(f"{quote(file)} is not graded: {error.message}")
     files.sort(key=lambda each: each[0].at)
-    latest = {found.name.casefold(): (found, file) for found, file in files}
-    for found, file in files:
-        if (later := latest[found.name.casefold()][1]) != file:
-            said.append(f"{quote(file)} is not graded: {found.name} has handed in {quote(later)} later")
+    latest = {handed_in.name.casefold(): (handed_in, file) for handed_in, file in files}
+    for handed_in, file in files:
+        if (later := latest[handed_in.name.casefold()][1]) != file:
+            said.append(f"{quote(file)} is not graded: {handed_in.name} has handed in {quote(later)} later")
     # A lesson file has its name there, not its path.
     graded = {lesson_key(lesson): lesson for lesson in (replace(each, source="") for each in lessons)}
 
@@ -144,10 +144,10 @@ def _grade(
                 first[name, number] = is_right(attempt.lesson.predictions[number], said)
     solved = {name for name, attempt in begun.items() if attempt.met and meets(name, attempt.met)}
     texts = [attempt for attempt in begun.values() if attempt.lesson.writing is not None and attempt.written]
-    passed = [each for each in texts if worker and not check_written(each.lesson, each.written, worker).wrong]
+    passed = [work for work in texts if worker and not check_written(work.lesson, work.written, worker).wrong]
     remarks = {
         "no sandbox that meets the goal of": [
-            n for n, each in begun.items() if each.is_solved and n not in solved
+            n for n, work in begun.items() if work.is_solved and n not in solved
         ],
         "of another version:": [name for name in found.lessons if name in lessons and name not in begun],
         "not graded:": sorted({*found.lessons} - lessons.keys() - {*lesson_names()}),

@@ -51,9 +51,9 @@ class ArraysQuestion(_LessonQuestion):
         """Where JAX says otherwise; empty where it agrees."""
         if refusals := [array.error for array in held if array.error]:
             return f"JAX refuses it: {refusals[0]}"
-        for array, each in zip(self.arrays, held, strict=True):
+        for array, held_array in zip(self.arrays, held, strict=True):
             ours = [(device.id, device.slices) for device in Layout(array, self.mesh)]
-            for (device, slices), (_, theirs) in zip(ours, each.devices, strict=True):
+            for (device, slices), (_, theirs) in zip(ours, held_array.devices, strict=True):
                 if slices != theirs:
                     return f"device {device} holds {slices} of {array.name}; JAX gives it {theirs}"
         return ""
@@ -98,8 +98,8 @@ class PlanQuestion(_LessonQuestion):
             return "" if same else f"the result is split as {ours}; {answer.target} leaves it as {theirs}"
         if name == "count" and self.plan.problem.training is not None:
             number = sum(step.op == arguments[0] for step in self.plan.collectives)
-            found = sum(collective.op == COLLECTIVES[arguments[0]] for collective in answer.collectives)
-            return "" if number == found else f"the answer is {number}; JAX gives {found}"
+            jax_count = sum(collective.op == COLLECTIVES[arguments[0]] for collective in answer.collectives)
+            return "" if number == jax_count else f"the answer is {number}; JAX gives {jax_count}"
         differences = compare.differences(self.plan, answer)
         return next((one.message.rstrip(".") for one in differences if one.code not in SAME_MOVES), "")
 
@@ -111,17 +111,17 @@ def jax_questions(lesson: Lesson) -> list[JaxQuestion]:
     """The questions to JAX about a lesson whose answers can be computed: as far as JAX knows it what each
     prediction's answer follows from, the collectives of setup and solution, what the goal wants to be held
     and to be sent."""
-    found: list[JaxQuestion] = []
+    questions: list[JaxQuestion] = []
     for key, prediction in lesson.questions.items():
-        found += _of_measure(f"{key}.ask", prediction.ask, prediction.draft)
+        questions += _of_measure(f"{key}.ask", prediction.ask, prediction.draft)
     for key, draft in (("setup.collective", lesson.setup), ("solution.collective", lesson.solution)):
-        found += _of_run(key, resolve_once(draft).collective)
+        questions += _of_run(key, resolve_once(draft).collective)
     solution = resolve_once(lesson.solution)
     for name in lesson.goal.holds or ():
-        found += _of_arrays(f"goal.holds.{name}", solution, [array_named(solution, name)])
+        questions += _of_arrays(f"goal.holds.{name}", solution, [array_named(solution, name)])
     if lesson.goal.collectives is not None:
-        found.append(PlanQuestion(key="goal.collectives", plan=solution.plan))
-    return found
+        questions.append(PlanQuestion(key="goal.collectives", plan=solution.plan))
+    return questions
 
 
 def _of_measure(key: str, ask: str, draft: ProblemForm) -> Iterator[JaxQuestion]:

@@ -19,8 +19,7 @@ class Prediction:
     answer. `draft` is the problem that is asked about, the lesson's own or a variation of it. `before` is the
     screen that may be seen while one predicts (empty: none, so that nothing gives the answer away), `screen`
     the one that shows the answer. Of a question with a `tolerance`, a share of it, the answer is typed, not
-    chosen. `again` is the same question with other numbers, for those who were wrong.
-    """
+    chosen. `again` is the same question with other numbers, for those who were wrong."""
 
     question: str
     ask: str
@@ -49,8 +48,7 @@ class Goal:
     hold under that spec on the goal's mesh. `collectives` is what the plan may send, "op array axes" each.
     `ends` is a draft whose collective leaves on every device what is wanted. `at_most` has an upper limit for
     a measure: ``{"shard_bytes A": "1 MiB"}``. `axis_types` is "auto" or "explicit". Fields of the draft that
-    are not in `may_change` have to stay as the lesson set them up.
-    """
+    are not in `may_change` have to stay as the lesson set them up."""
 
     text: str
     mesh: str | None = None
@@ -72,8 +70,7 @@ class Writing:
     any number. Its result is that of the `reference`, code of a function of the whole arrays, where there is
     one.
 
-    With a goal, it is the `field` of a problem, whose other fields are `options`.
-    """
+    With a goal, it is the `field` of a problem, whose other fields are `options`."""
 
     task: str
     starter: str
@@ -97,8 +94,7 @@ class Lesson:
 
     `see` has at most 60 words and is read beside `screen`. `program` is a JAX program that runs as it is;
     empty where the code of what was seen is generated from the last state. `writing` is None where nothing is
-    written.
-    """
+    written."""
 
     name: str
     number: int
@@ -124,9 +120,9 @@ class Lesson:
     @property
     def questions(self) -> dict[str, Prediction]:
         """All questions, by their keys in the file: ``predict.1``, ``predict.1.again``, ``predict.2``, …"""
-        found = {}
+        by_key = {}
         for number, prediction in enumerate(self.predictions, 1):
-            found[f"predict.{number}"] = prediction
+            by_key[f"predict.{number}"] = prediction
             if prediction.again is not None:
-                found[f"predict.{number}.again"] = prediction.again
-        return found
+                by_key[f"predict.{number}.again"] = prediction.again
+        return by_key

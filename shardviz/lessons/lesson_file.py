@@ -186,37 +186,37 @@ def _mesh(table: StrictTable) -> str:
 
 
 def _collectives(table: StrictTable) -> tuple[str, ...]:
-    found = table.texts("collectives", 100)
-    for number, text in enumerate(found, 1):
+    texts = table.texts("collectives", 100)
+    for number, text in enumerate(texts, 1):
         words = text.split()
         if len(words) != 3:
             reason = "it is not an operation, an array and its axes"
             table.fail(f"collectives.{number}", reason, "write for example all_gather A X")
         if words[0] not in OPS:
             table.fail(f"collectives.{number}", f"no plan has {words[0]}", closest(words[0], OPS))
-    return found
+    return texts
 
 
 def _options(table: StrictTable) -> Options:
     """The keys of a setup, or of what is put over one."""
     table.only(_SETUP)
-    found: Options = {key: table.setting(key) for key in table.values if key != "collective"}
-    if "axis_types" in found and found["axis_types"] not in ("auto", "explicit"):
+    options: Options = {key: table.setting(key) for key in table.values if key != "collective"}
+    if "axis_types" in options and options["axis_types"] not in ("auto", "explicit"):
         table.fail("axis_types", "it is neither auto nor explicit")
     if "collective" in table:
-        found["collective"] = _collective(table.table("collective"))
-    return found
+        options["collective"] = _collective(table.table("collective"))
+    return options
 
 
 def _collective(table: StrictTable) -> Options:
     table.only(_COLLECTIVE)
-    found: Options = {key: table.setting(key) for key in table.values if key != "parameters"}
+    options: Options = {key: table.setting(key) for key in table.values if key != "parameters"}
     if "parameters" in table:
         parameters = table.table("parameters")
         known = parameter_names()
         parameters.only(known)
-        found["parameters"] = {name: parameters.setting(name) for name in known if name in parameters}
-    return found
+        options["parameters"] = {name: parameters.setting(name) for name in known if name in parameters}
+    return options
 
 
 def _varied(table: StrictTable, key: str, setup: Options) -> ProblemForm:
@@ -225,12 +225,12 @@ def _varied(table: StrictTable, key: str, setup: Options) -> ProblemForm:
 
 def _put_over(over: Options, setup: Options) -> Options:
     """A table's keys over those of the setup, those of a collective too; an einsum may bring its specs."""
-    found = setup | over
+    merged = setup | over
     if "collective" in setup and "collective" in over:
-        found["collective"] = setup["collective"] | over["collective"]
+        merged["collective"] = setup["collective"] | over["collective"]
     if "[" in over.get("einsum", "") and "specs" not in over:
-        found.pop("specs", None)
-    return found
+        merged.pop("specs", None)
+    return merged
 
 
 def _draft(table: StrictTable, key: str, options: Options) -> ProblemForm:
@@ -257,8 +257,8 @@ def _culprit(options: Options, own: StrictTable, error: ShardvizError) -> str | 
 
 def _code(table: StrictTable, key: str) -> str:
     table.text(key, lines=True)
-    found: str = table.values[key]
-    return f"{found.strip(chr(10))}\n"
+    code: str = table.values[key]
+    return f"{code.strip(chr(10))}\n"
 
 
 def _writing(table: StrictTable, setup: Options, draft: ProblemForm) -> Writing:

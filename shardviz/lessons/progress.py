@@ -170,7 +170,7 @@ def _document(attempt: Attempt) -> dict[str, Any]:
         "hints": attempt.hints,
         "draft": to_document(attempt.draft),
         "met": None if attempt.met is None else to_document(attempt.met),
-        "tries": [each._asdict() for each in attempt.tries],
+        "tries": [trial._asdict() for trial in attempt.tries],
         "again": sorted(attempt.again),
         "written": attempt.written,
         "passes": attempt.is_written,
@@ -209,5 +209,5 @@ def _attempt(document: Mapping[str, Any], lesson: Lesson, is_solved: bool) -> At
 
 def _print(lesson: Lesson) -> str:
     """Tells a lesson from the same with other questions, another problem or another goal."""
-    asked = [(each.ask, each.draft, sorted(each.wrong)) for each in lesson.questions.values()]
+    asked = [(question.ask, question.draft, sorted(question.wrong)) for question in lesson.questions.values()]
     return hashlib.sha256(repr((lesson.setup, asked, lesson.goal)).encode()).hexdigest()[:16]

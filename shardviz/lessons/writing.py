@@ -56,7 +56,7 @@ def starter_file(lesson: Lesson) -> str:
     """The file to begin with: the task in comments, then the starter. Raises `QuestionError` for none."""
     writing = writing_of(lesson)
     paragraphs = [lesson.full_title, *writing.task.split("\n")]
-    lines = [line for each in paragraphs for line in (*textwrap.wrap(each, COLUMNS), "")]
+    lines = [line for paragraph in paragraphs for line in (*textwrap.wrap(paragraph, COLUMNS), "")]
     return "\n".join([*(f"# {line}".rstrip() for line in lines[:-1]), "", writing.starter])
 
 
@@ -158,15 +158,15 @@ def _file(writing: Writing, text: str, worker: Worker, file: Path, output: int |
     assert compiled.module is not None
     asked = f"shardviz program {file}:{FUNCTION} --mesh {writing.mesh} --why"
     yield _sent(writing, limits, compiled.module.collectives, f"ask why: for example {asked}")
-    if writing.collectives is None and (found := compiled.rematerializations):
-        place = f"{found[0].source}: " if found[0].source else ""
-        raise QuestionError(f"{place}an array is replicated on every device in order to reshard it")
+    if writing.collectives is None and (rematerializations := compiled.rematerializations):
+        prefix = f"{rematerializations[0].source}: " if rematerializations[0].source else ""
+        raise QuestionError(f"{prefix}an array is replicated on every device in order to reshard it")
 
 
 def _body(text: str) -> str:
     """The function of a text that is compiled, without its layout; "" where none can be read."""
-    functions = [each for each in _statements(text) if isinstance(each, ast.FunctionDef)]
-    return next((ast.unparse(each) for each in functions if each.name == FUNCTION), "")
+    functions = [node for node in _statements(text) if isinstance(node, ast.FunctionDef)]
+    return next((ast.unparse(node) for node in functions if node.name == FUNCTION), "")
 
 
 def _statements(text: str) -> Sequence[ast.stmt]:
@@ -184,13 +184,13 @@ def predicted(text: str) -> Mapping[str, int]:
     if lines and not values:
         raise QuestionError(f"the file predicts nothing: {PREDICTED} is missing", hint)
     try:
-        found = {str(op): int(count) for value in values for op, count in ast.literal_eval(value).items()}
+        counts = {str(op): int(count) for value in values for op, count in ast.literal_eval(value).items()}
     except (TypeError, ValueError, AttributeError, RecursionError):
         problem = f"line {values[0].lineno}: {PREDICTED} has no number for each kind"
         raise QuestionError(problem, hint) from None
-    for op in (each for each in found if each not in OPS):
+    for op in (each for each in counts if each not in OPS):
         raise QuestionError(f"{PREDICTED}: no collective is called {op}", closest(op, OPS))
-    return found
+    return counts
 
 
 def _sent(
@@ -198,15 +198,15 @@ def _sent(
 ) -> str:
     """The sentence on what is sent. Raises `QuestionError` for more than may be."""
     counts: Counter[str] = Counter()
-    for each in collectives:
-        counts[each.op] += each.count or 1
-    for each in collectives:
-        count, most = counts[each.op], limits.get(each.op, 0)
-        if count > most or each.count is None:
-            place = f"{each.source}: " if each.source else ""
-            often = plural(count, each.op) if each.count else f"{each.op} in a loop of unknown length"
+    for record in collectives:
+        counts[record.op] += record.count or 1
+    for record in collectives:
+        count, most = counts[record.op], limits.get(record.op, 0)
+        if count > most or record.count is None:
+            prefix = f"{record.source}: " if record.source else ""
+            often = plural(count, record.op) if record.count else f"{record.op} in a loop of unknown length"
             wants = "the file predicts" if writing.collectives is None else "the lesson allows"
-            raise QuestionError(f"{place}the program sends {often}; {wants} {most or 'none'}", hint)
+            raise QuestionError(f"{prefix}the program sends {often}; {wants} {most or 'none'}", hint)
     sent = bytes_sent(collectives)
     if writing.most_bytes is not None and sent > writing.most_bytes:
         most_bytes = human_bytes(writing.most_bytes)

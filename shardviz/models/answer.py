@@ -198,8 +198,7 @@ class ModelMemory:
     `keys_and_values` those of all tokens and layers. `working` is the most that a planned step holds beside
     the parameters and the optimizer's state; `activations` are what the layers keep for the backward pass.
     `limit` is what a program may use of the chip's memory; beyond an estimate a compiler may allocate the
-    part `allocated` of it.
-    """
+    part `allocated` of it."""
 
     parameters: int
     gradients: int
@@ -354,7 +353,7 @@ def cache_array(split: SplitModel, tokens: Tokens, dtype: str = "") -> ShardedAr
     )
     used = {whole_axis(axis) for axis in tokens.spec.axes}
     spread_axes = spread(next(axes, ()), [of.kv_heads, of.head_size], split.mesh)
-    heads, left = (tuple(axis for axis in each if whole_axis(axis) not in used) for each in spread_axes)
+    heads, left = (tuple(axis for axis in group if whole_axis(axis) not in used) for group in spread_axes)
     batch, sequence = tokens.spec.dims
     if tokens.batch % split.mesh.group_size((*batch, *left)) == 0:
         batch = (*batch, *left)

@@ -3,8 +3,7 @@
 A folder of one item has `_METADATA` (the tree, and the shape of each array's stored pieces) and `_sharding`
 (mesh and spec of each array, by its name in base64). Shape and dtype are in `.zarray` or `zarr.json` of each
 array, which OCDBT, Orbax's default, keeps in a database: tensorstore reads it, where that is installed. Else
-a shape is known where every device wrote its own piece: devices with the same elements share these.
-"""
+a shape is known where every device wrote its own piece: devices with the same elements share these."""
 
 from __future__ import annotations
 
@@ -82,7 +81,7 @@ def restored(checkpoint: Checkpoint, mesh: Mesh | None = None, rules: RuleSet | 
     saved, over the axes that the mesh has. Raises `RuleError` as `split_model` does."""
     saved = checkpoint.mesh or ONE
     mesh = mesh or saved
-    given = {each.name: each.spec for each in checkpoint.model.parameters}
+    given = {parameter.name: parameter.spec for parameter in checkpoint.model.parameters}
 
     def as_saved(name: str, shape: Shape) -> PartitionSpec:
         dims = (given[name] or PartitionSpec.replicated(len(shape))).dims
@@ -93,8 +92,8 @@ def restored(checkpoint: Checkpoint, mesh: Mesh | None = None, rules: RuleSet | 
     for array in folded(split.parameters):
         own, piece = array.first.parameter, checkpoint.pieces.get(array.first.parameter.name, ())
         piece = piece if len(piece) == len(own.shape) else own.shape
-        found = _read(own.shape, own.spec, saved, array.first.spec, mesh, piece)
-        arrays.append(RestoredArray(array, array.bytes_per_device if own.dtype else None, *found))
+        reads = _read(own.shape, own.spec, saved, array.first.spec, mesh, piece)
+        arrays.append(RestoredArray(array, array.bytes_per_device if own.dtype else None, *reads))
     shares = [(one.bytes or 0, (one.bytes or 0) * one.held, (one.bytes or 0) * one.pieces) for one in arrays]
     needed, held_bytes, read = (round(sum(column)) for column in zip(*shares, strict=True))
     is_same = mesh == saved and all(p.parameter.spec in (p.spec, None) for p in split.parameters)
@@ -110,7 +109,7 @@ def _read(
     held_by, needed, held, read = {}, 0, 0, 0
     if before is not None:
         layout = Layout(ShardedArray("x", dims, shape, "u8", before), saved)
-        held_by = {each.id: each.slices for each in layout}
+        held_by = {shard.id: shard.slices for shard in layout}
     for device in Layout(ShardedArray("x", dims, shape, "u8", after), mesh):
         needed += math.prod(stop - start for start, stop in device.slices)
         both = zip(device.slices, held_by.get(device.id, ((0, 0),) * len(dims)), strict=True)
@@ -136,7 +135,7 @@ def read_checkpoint(text: str, dtype: str = "") -> Checkpoint:
         raise ModelFileError(str(folder), "", reason, "copy it anew") from None
     stored = _stored(folder)
     meshes = Counter(mesh for mesh, _ in splits.values() if mesh is not None)
-    mesh = max(meshes, key=lambda each: meshes[each], default=None)
+    mesh = max(meshes, key=lambda candidate: meshes[candidate], default=None)
     arrays, shapeless = [], []
     names = dict.fromkeys((*pieces, *splits))
     for name in sorted(names, key=in_order):
@@ -204,7 +203,7 @@ def _pieces(folder: Path) -> dict[str, Shape]:
 
 def _splits(folder: Path) -> dict[str, tuple[Mesh | None, tuple[tuple[str, ...], ...]]]:
     """The mesh of each array, None for one on a single device, and its spec's entries."""
-    file, found = folder / SHARDING, {}
+    file, splits = folder / SHARDING, {}
     given = json_table(text_of(file, MAX_BYTES), str(file)).values if is_there(file) else {}
     for name, text in given.items():
         said, mesh = json.loads(text), None
@@ -215,10 +214,10 @@ def _splits(folder: Path) -> dict[str, tuple[Mesh | None, tuple[tuple[str, ...],
             order = tuple(map(int, re.findall(r'"id": (\d+)', json.dumps(said.get("device_mesh")))))
             with suppress(QuestionError):  # devices that are not numbered from 0
                 mesh = mesh if order in ((), (*range(mesh.size),)) else replace(mesh, device_order=order)
-        listed = (each if isinstance(each, list) else [each] for each in said.get("partition_spec", ()))
-        entries = tuple(tuple(axes[axis] for axis in each if axis is not None) for each in listed)
-        found[b64decode(name).decode()] = mesh, entries
-    return found
+        listed = (entry if isinstance(entry, list) else [entry] for entry in said.get("partition_spec", ()))
+        entries = tuple(tuple(axes[axis] for axis in entry if axis is not None) for entry in listed)
+        splits[b64decode(name).decode()] = mesh, entries
+    return splits
 
 
 def _stored(folder: Path) -> Callable[[str], str]:

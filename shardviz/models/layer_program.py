@@ -2,8 +2,7 @@
 
 Arrays are called as the parameters of the checkpoint are, with the heads apart: ``q_proj[k,g,h,d]`` has k
 heads of keys, g queries for each, of size h. Biases, rotations of queries and keys and their norms are left
-out: they move next to nothing.
-"""
+out: they move next to nothing."""
 
 from __future__ import annotations
 
@@ -96,7 +95,7 @@ def layers_text(model: Model, batch: int, sequence: int) -> tuple[str, str]:
 def parameter_specs(model: Model, specs: Mapping[str, PartitionSpec], mesh: Mesh) -> dict[str, PartitionSpec]:
     """The specs of parameters, by words in their names, from those of a layer's program. All axes of the
     layers split the vocabulary of the tables, if they divide it."""
-    of, found = architecture_of(model), dict[str, PartitionSpec]()
+    of, by_name = architecture_of(model), dict[str, PartitionSpec]()
     before, of_layer, after = described_parameters(of)
     for described in of_layer:
         spec = specs.get("c_attn_q" if described.role == "c_attn" else described.role)
@@ -104,11 +103,11 @@ def parameter_specs(model: Model, specs: Mapping[str, PartitionSpec], mesh: Mesh
             axes = iter(spec.dims)
             parts = ([next(axes) for _ in _letters(dim, of)] for dim in described.dims)
             fused = tuple(tuple(chain.from_iterable(several)) for several in parts)
-            found[described.name.rpartition(f"{LAYER}.")[2]] = PartitionSpec(fused)
-    used = tuple(dict.fromkeys(axis for spec in found.values() for axis in spec.axes))
+            by_name[described.name.rpartition(f"{LAYER}.")[2]] = PartitionSpec(fused)
+    used = tuple(dict.fromkeys(axis for spec in by_name.values() for axis in spec.axes))
     used = () if of.vocab % mesh.group_size(used) else used
     tables = (described.name for described in (*before, *after) if described.dims[0] == "vocab")
-    return found | {bare_name(name): PartitionSpec((used, ())) for name in tables}
+    return by_name | {bare_name(name): PartitionSpec((used, ())) for name in tables}
 
 
 def _sizes(of: Architecture, batch: int, tokens: int, keys: int) -> dict[str, int]:
@@ -294,21 +293,20 @@ def spread(axes: Sequence[str], sizes: Sequence[int], mesh: Mesh) -> list[tuple[
     """The axes of a dimension on those that it is made of: as much of each axis on the first of them as
     divides it, the rest on the next. What divides none stays on the first, which is padded.
 
-    Of 8 heads of 128 over tensor=16 the heads have ``tensor:(1)8`` and their size ``tensor:(8)2``.
-    """
-    found: list[list[str]] = [[] for _ in sizes]
+    Of 8 heads of 128 over tensor=16 the heads have ``tensor:(1)8`` and their size ``tensor:(8)2``."""
+    entries: list[list[str]] = [[] for _ in sizes]
     left, index = list(sizes), 0
     for axis in axes:
         size, before = mesh.axis_size(axis), 1
         while before < size:
             part = math.gcd(size // before, left[index])
             if part > 1:
-                found[index].append(axis if part == size else str(SubAxis(axis, before, part)))
+                entries[index].append(axis if part == size else str(SubAxis(axis, before, part)))
                 left[index] //= part
                 before *= part
             elif index + 1 < len(left):
                 index += 1
             else:
-                found[0].append(axis if before == 1 else str(SubAxis(axis, before, size // before)))
+                entries[0].append(axis if before == 1 else str(SubAxis(axis, before, size // before)))
                 break
-    return [tuple(each) for each in found]
+    return [tuple(entry) for entry in entries]

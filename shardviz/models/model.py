@@ -1,8 +1,7 @@
 """A model: its parameters, and the architecture of a decoder, whose sizes make them.
 
 Names and shapes are those of Hugging Face's checkpoints: a weight of a linear layer is [outputs, inputs], of
-GPT-2 [inputs, outputs]. The matrices of all experts of a layer are one array, as JAX programs hold them.
-"""
+GPT-2 [inputs, outputs]. The matrices of all experts of a layer are one array, as JAX programs hold them."""
 
 from __future__ import annotations
 
@@ -50,8 +49,7 @@ class Architecture:
     `positions` is the longest sequence, `norms` are those of a layer. Where `tied` the logits are made with
     the embedding's table. `qkv_bias` and `output_bias` are those of attention, whose queries and keys
     `qk_norm` normalizes. `family` is the `model_type` of Hugging Face. GPT-2 differs more: its MLP has two
-    matrices, its norms take the mean away, and everything has a bias.
-    """
+    matrices, its norms take the mean away, and everything has a bias."""
 
     family: str
     vocab: int

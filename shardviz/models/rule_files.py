@@ -6,8 +6,7 @@ Python          a list of pairs or a dictionary, read as it is written, without 
 FILE.py:NAME    that list of several
 YAML            `logical_axis_rules` of a MaxText configuration, `axis_resources` and
                 `parameter_axis_resources` of a Levanter one (haliax)
-JSON            an object of patterns or logical axes
-"""
+JSON            an object of patterns or logical axes"""
 
 from __future__ import annotations
 
@@ -97,18 +96,18 @@ def rules_of_pairs(pairs: Sequence[Pair], name: str, kind: Kind | None = None, i
         kind = "logical" if is_logical else "patterns"
     rules = []
     for subject, value, line in pairs:
-        place = f"line {line}" if line else ""
+        location = f"line {line}" if line else ""
         shown = f"{quote(subject)} is given {quote(repr(value), 40)[1:-1]}"
         if kind == "logical":
             if not _is_axes(value):
                 hint = 'write embed = "fsdp", or embed = [] for none'
-                raise RuleError(name, place, f"{shown}, which is not a mesh axis or a list of them", hint)
-            rules.append(ShardingRule(subject, _axes(value), place))
+                raise RuleError(name, location, f"{shown}, which is not a mesh axis or a list of them", hint)
+            rules.append(ShardingRule(subject, _axes(value), location))
         elif isinstance(value, PartitionSpec | str):
-            rules.append(ShardingRule(subject, value, place))
+            rules.append(ShardingRule(subject, value, location))
         else:
             hint = "write 'tensor _', P('tensor', None), colwise, rowwise or replicated"
-            raise RuleError(name, place, f"{shown}, which is not a spec", hint)
+            raise RuleError(name, location, f"{shown}, which is not a spec", hint)
     return RuleSet(name, kind, tuple(rules), inputs)
 
 
@@ -181,15 +180,15 @@ def _yaml_pairs(text: str, name: str) -> list[Pair]:
         for key, value in rows:
             subject = word(key)
             values = value.value if isinstance(value, SequenceNode) else [value]
-            yield subject, [word(each) for each in values if each.tag != _NULL], value.start_mark.line + 1
+            yield subject, [word(axis) for axis in values if axis.tag != _NULL], value.start_mark.line + 1
 
     try:
         root = compose(text, SafeLoader)
     except YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
-        place, reason = f"line {mark.line + 1}" if mark else "", problem or str(error).partition("\n")[0]
+        location, reason = f"line {mark.line + 1}" if mark else "", problem or str(error).partition("\n")[0]
         hint = "check the brackets, quotes and indentation there and in the line before"
-        raise RuleError(name, place, f"it is not YAML: {quote(reason, 100)[1:-1]}", hint) from None
+        raise RuleError(name, location, f"it is not YAML: {quote(reason, 100)[1:-1]}", hint) from None
     except RecursionError:
         raise RuleError(name, "", "it is not YAML: its lists are too deep", "look at its brackets") from None
     if isinstance(root, SequenceNode):
@@ -201,10 +200,10 @@ def _yaml_pairs(text: str, name: str) -> list[Pair]:
         if node is None or isinstance(node, ScalarNode) or id(node) in seen:
             continue
         seen.add(id(node))
-        for each in node.value:
-            if isinstance(node, MappingNode) and each[0].value in (_LIST, *_RESOURCES):
-                named.setdefault(each[0].value, each[1])
-            queue.append(each[1] if isinstance(node, MappingNode) else each)
+        for child in node.value:
+            if isinstance(node, MappingNode) and child[0].value in (_LIST, *_RESOURCES):
+                named.setdefault(child[0].value, child[1])
+            queue.append(child[1] if isinstance(node, MappingNode) else child)
     if _LIST in named:
         return [*pairs(named[_LIST])]
     by_axis: dict[str, Pair] = {}
@@ -224,8 +223,8 @@ def _python_rules(text: str, name: str, wanted: str) -> RuleSet:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
-        place = f"line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise RuleError(name, place, f"it is not Python: {error}", "look at that line") from None
+        location = f"line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise RuleError(name, location, f"it is not Python: {error}", "look at that line") from None
     except (MemoryError, RecursionError):
         raise RuleError(name, "", "its expressions are too deep", "look at its brackets and signs") from None
     lists = dict(_literals(tree))
@@ -247,7 +246,7 @@ def _literals(tree: ast.AST) -> Iterator[tuple[str, list[Pair]]]:
             named = [(target.id, node.value) for target in targets if isinstance(target, ast.Name)]
         elif isinstance(node, ast.FunctionDef):
             own = (t for t in ast.walk(node) if isinstance(t, ast.Return))
-            named = [(node.name, each.value) for each in own if each.value is not None]
+            named = [(node.name, returned.value) for returned in own if returned.value is not None]
         for name, value in named:
             with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
                 if pairs := _pairs(value):

@@ -5,8 +5,7 @@ Patterns are regular expressions that are searched in a parameter's name, and th
 where neither that nor its mesh axes are taken (Flax's `logical_to_mesh_axes`).
 
 Python's regular expressions go back and try again, without end where a pattern is ``(.*)*z``. So patterns
-that may go back are searched in a process of their own, by the same `re`, within a limit of time.
-"""
+that may go back are searched in a process of their own, by the same `re`, within a limit of time."""
 
 from __future__ import annotations
 

@@ -120,8 +120,8 @@ class ServingAnswer:
         many = _cache(self.question, self.prompts * mesh.size, self.cache_dtype)
         shards = mesh.group_size(many.decided_spec.dims[0])
         arrays = architecture_of(self.question.model).cache_arrays
-        each = arrays * many.bytes_per_device(mesh) * shards // many.shape[0]
-        return max(0, memory.limit - memory.parameters) // each * shards
+        sequence_bytes = arrays * many.bytes_per_device(mesh) * shards // many.shape[0]
+        return max(0, memory.limit - memory.parameters) // sequence_bytes * shards
 
     @property
     def fewest_devices(self) -> int | None:
@@ -139,7 +139,7 @@ class ServingAnswer:
             return ""
         fits = (least - 1).bit_length()
         names = map(chip.names_of_size, (2**power for power in range(fits, fits + 2)))
-        return next((name for found in names for name in found), "")
+        return next((name for of_size in names for name in of_size), "")
 
     @cached_property
     def batches(self) -> tuple[DecodeStep, ...]:

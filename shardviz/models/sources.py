@@ -5,8 +5,7 @@ The keys of a config and their meaning are those of the configuration classes of
 (https://huggingface.co/docs/transformers/model_doc/llama and its neighbours). A file of `safetensors` is 8
 bytes, the length N of its header, little-endian; N bytes of JSON; and the data
 (https://huggingface.co/docs/safetensors/index#format). Of a model in several files
-`model.safetensors.index.json` names the file of each tensor, without shapes.
-"""
+`model.safetensors.index.json` names the file of each tensor, without shapes."""
 
 from __future__ import annotations
 

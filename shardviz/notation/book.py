@@ -4,8 +4,7 @@ The notation is that of "How to Scale Your Model", chapter 3. Read as well: LaTe
 and HTML (``I<sub>X</sub>``), long axis names as ``B_{data,model}``, and parts of axes as ``B_{X:(1)2}``. A
 subscript begins at the last underscore of a name: ``d_model_{}`` is not split. A product is ``*``, ``·``,
 ``@`` or ``\cdot``, each with or without the dimensions it sums over (``*_D``); the result stands after ``->``
-or before ``=``.
-"""
+or before ``=``."""
 
 from __future__ import annotations
 
@@ -185,13 +184,13 @@ def _cuts(text: str, axis_names: Sequence[str]) -> list[tuple[str, ...]]:
         return []
     ways: list[list[tuple[str, ...]]] = [[()]]
     for stop in range(1, len(text) + 1):
-        found = [
+        cuts = [
             (*way, name)
             for name in axis_names
             if text.endswith(name, 0, stop)
             for way in ways[stop - len(name)]
         ]
-        ways.append(found[:2])
+        ways.append(cuts[:2])
     return ways[-1]
 
 
@@ -203,8 +202,7 @@ class ProductFactors(NamedTuple):
     it. Their values differ, and both are common. `sums` are for each multiplication the dimensions that it
     says it sums over (``*_D``), if it does. `result` are those of the result; where they are not written,
     those in `needed` are kept. Where `is_elementwise`, a product of arrays of the same dimensions keeps
-    these.
-    """
+    these."""
 
     dims: tuple[Dims, ...]
     sums: tuple[Dims | None, ...]
@@ -222,13 +220,13 @@ class ProductFactors(NamedTuple):
 
     def left(self, summed: Sequence[Dims]) -> list[Dims]:
         """The dimensions of the first factor, and those that each multiplication leaves."""
-        found = [self.dims[0]]
+        remaining = [self.dims[0]]
         for dims, gone in zip(self.dims[1:], summed, strict=True):
-            found.append(tuple(dim for dim in dict.fromkeys((*found[-1], *dims)) if dim not in gone))
-        return found
+            remaining.append(tuple(dim for dim in dict.fromkeys((*remaining[-1], *dims)) if dim not in gone))
+        return remaining
 
     def _summed(self, is_einsum: bool) -> tuple[Dims, ...]:
-        found: list[Dims] = []
+        summed: list[Dims] = []
         left, last = self.dims[0], len(self.dims) - 1
         for index, right in enumerate(self.dims[1:], 1):
             every = dict.fromkeys((*left, *right))
@@ -237,27 +235,27 @@ class ProductFactors(NamedTuple):
                 kept.update(self.needed if self.result is None else self.result)
             said = self.sums[index - 1]
             if index == last and self.result is not None:
-                found.append(tuple(dim for dim in every if dim not in kept or dim in (said or ())))
+                summed.append(tuple(dim for dim in every if dim not in kept or dim in (said or ())))
             elif said is not None:
-                found.append(said)
+                summed.append(said)
             elif self.is_elementwise and {*left} == {*right} and (index == last or not is_einsum):
-                found.append(())
+                summed.append(())
             else:
-                found.append(tuple(dim for dim in left if dim in right and dim not in kept))
-            left = tuple(dim for dim in every if dim not in found[-1])
-        return tuple(found)
+                summed.append(tuple(dim for dim in left if dim in right and dim not in kept))
+            left = tuple(dim for dim in every if dim not in summed[-1])
+        return tuple(summed)
 
     def _letters(self, summed: Sequence[Dims]) -> tuple[AbstractSet[tuple[str, int]], ...]:
         """The dimensions of the factors and of the result, each with the number of sums over its letter
         before it: equal where two readings have equal values."""
         named = (*self.dims, *summed, self.result or ())
         sums = dict.fromkeys((dim for dims in named for dim in dims), 0)
-        found = [{(dim, 0) for dim in self.dims[0]}]
+        letters = [{(dim, 0) for dim in self.dims[0]}]
         for dims, gone in zip(self.dims[1:], summed, strict=True):
-            found.append({(dim, sums[dim]) for dim in dims})
+            letters.append({(dim, sums[dim]) for dim in dims})
             sums |= {dim: sums[dim] + 1 for dim in gone}
         result = self.left(summed)[-1] if self.result is None else self.result
-        return (*found, {(dim, sums[dim]) for dim in result})
+        return (*letters, {(dim, sums[dim]) for dim in result})
 
     def _is_possible(self, summed: Sequence[Dims]) -> bool:
         """Return whether the factors of each multiplication share a dimension, the result has its dimensions,

@@ -8,8 +8,7 @@
 The right side lists the axes of a mesh of its own, over all devices in order of their numbers: ``a2`` splits
 a two ways, a bare integer replicates, ``*`` multiplies an axis by its share of the devices that are left, the
 n-th root for n stars. A name is split by its last axis, and replicated over others. The source is einshard
-0.2.0 (yixiaoer/einshard), which on TPUs orders devices by their place in the torus.
-"""
+0.2.0 (yixiaoer/einshard), which on TPUs orders devices by their place in the torus."""
 
 from __future__ import annotations
 
@@ -168,10 +167,10 @@ def _axes_of(digits: list[Digit], mesh: Mesh) -> tuple[tuple[str, ...], ...] | N
     groups: list[tuple[Digit, ...]] = [(digit,) for digit in digits]
     if mesh.device_order is not None:
         blocks = [tuple(value((digit,), device) for digit in digits) for device in mesh.device_order]
-        found = digits_of_blocks([digit.size for digit in digits], blocks)
-        if found is None:
+        nests = digits_of_blocks([digit.size for digit in digits], blocks)
+        if nests is None:
             return None
-        groups = list(found)
+        groups = list(nests)
     return axes_of_groups(groups, mesh.shape)
 
 

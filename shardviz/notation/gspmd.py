@@ -4,8 +4,7 @@ A tiled sharding gives the number of blocks of each dimension, then of each grou
 block, and the devices in row-major order of the blocks: listed, or as a transposed iota. The named form,
 ``{mesh['x'=2,'y'=2], [{'y'}, {}]}``, refers to axes of a mesh of its own. The grammar is that of XLA's
 ``hlo/parser/hlo_parser.cc``. XLA numbers devices in row-major order of the mesh and not by their ids. Axes of
-size 1 leave no trace.
-"""
+size 1 leave no trace."""
 
 from __future__ import annotations
 

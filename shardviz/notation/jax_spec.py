@@ -3,8 +3,7 @@
 A bare tuple reads as well, the spec of a ``NamedSharding(mesh, P('X'))``, whose mesh is passed over but for
 its ``device_ids``, and ``SingleDeviceSharding(jax.devices()[3])``. ``P.UNCONSTRAINED`` and ``reduced`` axes
 do not change the layout and are left to a note. A part of an axis reads in quotes, as in ``P('X:(1)2')``,
-which JAX itself cannot say.
-"""
+which JAX itself cannot say."""
 
 from __future__ import annotations
 

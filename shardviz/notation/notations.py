@@ -33,8 +33,7 @@ class Notation:
     `read` and `write` raise `ShardvizError` for what they cannot read or say; what `write` gives, `read`
     reads as the same spec, and the same dimensions, shape and dtype where the notation has them. All read
     parts of axes; one that `has_parts` can write them. One that `has_devices` can say that a single device
-    holds the array.
-    """
+    holds the array."""
 
     key: str
     title: str

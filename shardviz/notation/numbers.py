@@ -87,12 +87,12 @@ def parse_sizes(text: str) -> dict[str, int]:
         start = scanner.pos
         if scanner.take("..."):
             scanner.expect("=")
-            found = [scan_size(scanner, "...")]
+            lengths = [scan_size(scanner, "...")]
             while scanner.take("x", "×"):
-                found.append(scan_size(scanner, "..."))
-            if len(found) > MAX_RANK:
+                lengths.append(scan_size(scanner, "..."))
+            if len(lengths) > MAX_RANK:
                 scanner.fail(f"more than {MAX_RANK} dimensions", start, scanner.pos, "use fewer dimensions")
-            given = dict(zip(ellipsis_dims(len(found)), found, strict=True))
+            given = dict(zip(ellipsis_dims(len(lengths)), lengths, strict=True))
         else:
             name = scanner.name("a dimension").text
             scanner.expect("=")

@@ -15,8 +15,7 @@
 ``H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]``, or ``h = bd,df->bf; …``. An array that
 nothing has made is an argument and has its dimensions where it stands first. A product means what it means in
 `book`, and in brackets what it would mean in a statement of its own. Any text of a problem may end with
-``× 32``, which runs it 32 times.
-"""
+``× 32``, which runs it 32 times."""
 
 from __future__ import annotations
 
@@ -68,7 +67,7 @@ def joined_lines(text: str) -> str:
     """A program on one line, with ``;`` between its statements and without comments; any other text stays."""
     if "\n" not in text.strip() and "#" not in text:
         return text
-    statements = (" ".join(each.split()) for each in on_one_line(text).split(";"))
+    statements = (" ".join(statement.split()) for statement in on_one_line(text).split(";"))
     joined = "; ".join(filter(None, statements))
     return re.sub(r";( (?:×|x )\s*\d+)$", r"\1", joined)
 
@@ -80,7 +79,7 @@ def on_one_line(text: str) -> str:
     pieces, depth = [], 0
     lines = text.split("\n")
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
-        depth += sum(line.count(each) for each in "([{") - sum(line.count(each) for each in ")]}")
+        depth += sum(line.count(bracket) for bracket in "([{") - sum(line.count(bracket) for bracket in ")]}")
         joins = depth > 0 or _OPEN_END.search(line) or _OPEN_START.match(after)
         pieces += [line, " " if joins else ";"]
     return "".join(pieces[:-1]).replace("\r", " ").replace("\t", " ")
@@ -250,9 +249,9 @@ class _ProgramScanner(Scanner):
             if self.take("{"):
                 end = self.text.find("}", self.pos)
                 self.pos = len(self.text) if end < 0 else end + 1
-        found = name is not None and self.peek("=")
+        is_assignment = name is not None and self.peek("=")
         self.pos = begin
-        return found
+        return is_assignment
 
     def _bracket_follows(self) -> bool:
         match = _NAME.match(self.text, self.pos)
@@ -313,9 +312,9 @@ class _ProgramScanner(Scanner):
         self._depth += 1
         if self._depth > MAX_DEPTH:
             self.fail(f"more than {plural(MAX_DEPTH, 'bracket')} within each other", self.pos)
-        found = self._sum()
+        expression = self._sum()
         self._depth -= 1
-        return found
+        return expression
 
     def _call(self) -> FunctionCall:
         function = self.name("a function")

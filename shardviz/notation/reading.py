@@ -85,8 +85,7 @@ class Reading(NamedTuple):
 
     `open_dims` are dimensions that the compiler may split further, `manual` the axes along which the program
     moves data itself, so that the layout is that of one device's piece along them. `notes` are sentences
-    about what the text says beyond the layout.
-    """
+    about what the text says beyond the layout."""
 
     spec: PartitionSpec
     dims: tuple[str, ...] | None = None

@@ -65,8 +65,8 @@ class Scanner:
         token = _TOKEN.match(self.text, self.skip())
         if token is None:
             self.fail(f"expected {expected}", len(self.text), hint=hint)
-        found = quote(token.group(), 20)
-        self.fail(f"expected {expected} but found {found}", token.start(), token.end(), hint)
+        word = quote(token.group(), 20)
+        self.fail(f"expected {expected} but found {word}", token.start(), token.end(), hint)
 
     def skip(self) -> int:
         """Pass spaces; return the place behind them."""

@@ -1,8 +1,7 @@
 """Shardy's shardings: ``<@mesh, [{"X"}, {"Y"}]>``, the ``sdy`` dialect's ``TensorShardingAttr``.
 
 ``?``, priorities (``p1``) and ``replicated={…}`` steer propagation: they are left to notes.
-``<@maximal_mesh_3, []>`` is an array that device 3 holds alone, as is ``mesh<[], device_ids=[3]>``.
-"""
+``<@maximal_mesh_3, []>`` is an array that device 3 holds alone, as is ``mesh<[], device_ids=[3]>``."""
 
 from __future__ import annotations
 

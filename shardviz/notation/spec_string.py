@@ -19,8 +19,7 @@ array that device 3 alone holds, ``X_@(3 2 1 0)`` one whose devices stand in tha
 One dimension over an axis with a long name is written ``( data )``; when the mesh's axes are known, plain
 ``data`` reads as that axis too, unless it can be read letter by letter. In later parts of a chain nothing
 before the first comma means ``?``. What JAX and HLO print stands for an operand, too. Specs by name are
-written ``W1=_Y, X=X_``; arrays that are not named are not split.
-"""
+written ``W1=_Y, X=X_``; arrays that are not named are not split."""
 
 from __future__ import annotations
 
@@ -158,9 +157,9 @@ def _part(scanner: Scanner, ranks: Sequence[int], first: bool) -> SpecPart:
 
     def spec(rank: int | None) -> PartitionSpec | None:
         start = scanner.skip()
-        found = scan_spec(scanner, rank)
+        scanned = scan_spec(scanner, rank)
         places.append((start, start + max(1, len(scanner.text[start : scanner.pos].strip()))))
-        return found
+        return scanned
 
     scanner.skip()
     end = list_end(scanner.text, scanner.pos)
@@ -348,13 +347,13 @@ def parse_named_specs(
     """Read the specs of arrays by name; None for ``?``, which leaves one open. `ranks` are all arrays'.
     Raises `NotationError`, also for a spec of another rank."""
     scanner = Scanner(text, _NAMED_HINT, axis_sizes)
-    found: dict[str, PartitionSpec | None] = {}
+    specs: dict[str, PartitionSpec | None] = {}
     while not scanner.at_end:
         name = scanner.name("the name of an array")
         if name.text not in ranks:
             problem = f"no array is called {quote(name.text, 30)}, which is given a spec,"
             scanner.fail(problem, name, hint=f"the arrays are {', '.join(ranks)}")
-        if name.text in found:
+        if name.text in specs:
             scanner.fail(f"{name.text} is given a spec twice, again", name, hint="give it one spec")
         scanner.expect("=")
         start = scanner.skip()
@@ -364,10 +363,10 @@ def parse_named_specs(
             problem = f"the spec {quote(write_spec(spec))} of {name.text} has {spec.rank} of {rank} entries,"
             hint = "write one entry for each dimension; _ leaves a dimension unsharded"
             scanner.fail(problem, start, scanner.pos, hint)
-        found[name.text] = spec
+        specs[name.text] = spec
         if not scanner.at_end and not scanner.take(",", ";"):
             scanner.fail_here("',' and the next array")
-    return found
+    return specs
 
 
 def write_named_specs(specs: Mapping[str, PartitionSpec | None]) -> str:

@@ -7,5 +7,4 @@ The floors, each of which stands on those before it:
     statements/  how devices may divide one statement's work, what that needs of its arrays, plans of trees
     planner      problem → `plan.Plan`; `program_planner` where arrays are used several times; `reasons`
     pricing/     what a plan costs on a machine
-    search/      the best mesh and the best shardings on it, at the same prices
-"""
+    search/      the best mesh and the best shardings on it, at the same prices"""

@@ -40,8 +40,7 @@ class Step:
     device, of the larger of operand and result, and `bytes` its bytes; for an einsum, its result's.
     `wire_bytes`: what one device must send at least. `operands` are the arrays that an einsum or a function
     takes, under `operand_specs`, which say which copy of an array that several statements use. `reason` is a
-    sentence with the numbers of the case, `short_reason` at most ten words of it.
-    """
+    sentence with the numbers of the case, `short_reason` at most ten words of it."""
 
     op: str
     array: str
@@ -71,8 +70,7 @@ class Plan:
     costs less and splits the work elsewhere than the arrays are, where one was found. `as_given` says of a
     plan that splits the work elsewhere how many times its cost one has that does not. `teller` says who
     found it: "planner", or "shardy" where its answer is cheaper. `asked` is the problem as it was asked,
-    where the statements of `problem` may be other ones that compute the same.
-    """
+    where the statements of `problem` may be other ones that compute the same."""
 
     problem: Problem
     steps: tuple[Step, ...]
@@ -148,7 +146,7 @@ def repeated_work(plan: Plan) -> RepeatedWork | None:
     """The work that most devices repeat: of an einsum the axes that split its arrays as the problem gives
     and wants them, but none of its dimensions while the devices multiply. None where there is none."""
     mesh = plan.problem.mesh
-    found: dict[tuple[str, ...], list[int]] = {}
+    by_axes: dict[tuple[str, ...], list[int]] = {}
     for step in plan.steps:
         if step.op != "einsum":
             continue
@@ -158,11 +156,11 @@ def repeated_work(plan: Plan) -> RepeatedWork | None:
         finest = finest_parts(mesh.shape, given | used)
         idle = {*in_parts(given, finest)}.difference(in_parts(used, finest))
         if axes := tuple(name for name in finest if name in idle and mesh.axis_size(name) > 1):
-            found.setdefault(axes, []).append(step.part)
-    if not found:
+            by_axes.setdefault(axes, []).append(step.part)
+    if not by_axes:
         return None
-    axes = max(found, key=mesh.group_size)
-    return RepeatedWork(mesh.group_size(axes), joined_parts(axes, mesh.shape), tuple(found[axes]))
+    axes = max(by_axes, key=mesh.group_size)
+    return RepeatedWork(mesh.group_size(axes), joined_parts(axes, mesh.shape), tuple(by_axes[axes]))
 
 
 def axes_words(axes: tuple[str, ...]) -> str:
@@ -204,21 +202,21 @@ class PlanCopies:
     def taken(self) -> list[tuple[Copy, ...]]:
         """The copies that each step takes, and at the end those that are returned."""
         newest = {name: (name, spec) for name, spec in self.given}
-        found: list[tuple[Copy, ...]] = []
+        by_step: list[tuple[Copy, ...]] = []
         for step, made in zip(self.plan.steps, self.made, strict=True):
             if step.operand_specs:
-                found.append(tuple(map(self.copy, step.operands, step.operand_specs)))
+                by_step.append(tuple(map(self.copy, step.operands, step.operand_specs)))
             elif step.operands:
-                found.append(tuple(newest[name] for name in step.operands))
+                by_step.append(tuple(newest[name] for name in step.operands))
             else:
-                found.append((self.copy(step.array, step.from_spec),))
+                by_step.append((self.copy(step.array, step.from_spec),))
             newest[step.array] = made
         result = self.plan.problem.result.name
         returned = []
         for array in self.plan.problem.returned_arrays:
             spec = self.plan.result_spec if array.name == result else array.spec
             returned.append(newest[array.name] if spec is None else self.copy(array.name, spec))
-        return [*found, tuple(returned)]
+        return [*by_step, tuple(returned)]
 
     def shard(self, copy: Copy) -> tuple[int, ...]:
         """The shape that one device holds."""

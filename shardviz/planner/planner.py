@@ -4,8 +4,7 @@ Every statement may share its work in any way in which the given arrays share it
 take the cheapest moves (`paths`), and every intermediate be in any state. Where the best plan that lets these
 axes, and parts of them, split any dimension is better by more than `MARGIN`, it is the plan. With the result
 the compiler's choice, its dimensions may be split over the axes over which some given array splits them, and
-nothing is left pending.
-"""
+nothing is left pending."""
 
 from __future__ import annotations
 
@@ -78,15 +77,15 @@ class Planner:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
         # Of equal moves those that a search finds depend on what it was asked before.
         self._searches = {}
-        found = self._tree(problem) if problem.is_tree else self._program(problem)
+        chosen = self._tree(problem) if problem.is_tree else self._program(problem)
         # A collective that was measured, or on a link between each pair, may take less over more devices,
         # which no bound expects.
         machine = self.placed.machine
         is_unbounded = machine.measured or any(one.direct for one in machine.family.dimensions)
         if is_unbounded and self.objective != "bytes":
-            faster = found.faster and replace(found.faster, optimal=False)
-            return replace(found, optimal=False, at_most=None, faster=faster)
-        return found
+            faster = chosen.faster and replace(chosen.faster, optimal=False)
+            return replace(chosen, optimal=False, at_most=None, faster=faster)
+        return chosen
 
     def _tree(self, problem: Problem) -> Plan:
         pool, given = AxisPool.of(problem), None
@@ -110,8 +109,8 @@ class Planner:
                 return replace(fastest, as_given=ratio) if given else fastest
             if given is not None:
                 is_best = fastest is None and is_all
-                found = plan_of(problem, given[1], self.objective, optimal=is_best)
-                return replace(found, at_most=ratio if fastest and is_all else None, faster=fastest)
+                chosen = plan_of(problem, given[1], self.objective, optimal=is_best)
+                return replace(chosen, at_most=ratio if fastest and is_all else None, faster=fastest)
         if given is None:
             raise cannot_be_had(problem.result, problem.result.decided_spec)
         return plan_of(problem, given[1], self.objective, optimal=False)
@@ -127,11 +126,11 @@ class Planner:
                 least, fastest = planned_program(choices, problem)
                 if self._is_too_dear(cost, least):
                     as_given, cost, planned = self.prices.ratio(cost, least), least, fastest
-        found = plan_of(problem, planned, self.objective, optimal=False)
+        chosen = plan_of(problem, planned, self.objective, optimal=False)
         bound = self._least_of_program(problem) if self.is_bounded else None
         optimal = bound is not None and cost <= bound
         at_most = None if optimal or bound is None else self.prices.ratio(cost, bound)
-        return replace(found, optimal=optimal, at_most=at_most, as_given=as_given)
+        return replace(chosen, optimal=optimal, at_most=at_most, as_given=as_given)
 
     def _least_of_program(self, problem: Problem) -> Cost | None:
         """A cost below which no plan of a program can go; None where that would take long to find."""

@@ -114,12 +114,12 @@ class StatementChoices:
             for index, is_kept in enumerate(kept)
             if is_kept and form.same[index : index + 1] in ((index,), ())
         ]
-        found: list[tuple[StatementChoice, list[ArrayCopies]]] = []
+        pareto: list[tuple[StatementChoice, list[ArrayCopies]]] = []
         for choice in sorted(self._every_choice(form, copies), key=lambda choice: choice.cost):
             own = [choice.copies[index] for index in needed]
-            if not any(self.imitates(better, own, choice.cost - cheaper.cost) for cheaper, better in found):
-                found.append((choice, own))
-        return tuple(choice for choice, _ in found)
+            if not any(self.imitates(better, own, choice.cost - cheaper.cost) for cheaper, better in pareto):
+                pareto.append((choice, own))
+        return tuple(choice for choice, _ in pareto)
 
     @remembered
     def _splits_of(
@@ -164,15 +164,15 @@ class StatementChoices:
     ) -> tuple[Cost, State] | None:
         """The least cost of making a copy, and of which; None where it is not less than `limit`."""
         key = (copies, goal)
-        found = self._nearest.get(key)
-        if found is None:
+        best = self._nearest.get(key)
+        if best is None:
             for copy in copies.states:
                 cost = 0 if copy == goal else self._from(copies.kind, copy).cost(goal, limit)
                 if cost is not None and cost < limit:
-                    found, limit = (cost, copy), cost
-            if found is not None:
-                self._nearest[key] = found
-        return found
+                    best, limit = (cost, copy), cost
+            if best is not None:
+                self._nearest[key] = best
+        return best
 
     @remembered
     def _from(self, kind: ArrayKind, copy: State) -> CheapestPaths:
@@ -184,10 +184,10 @@ class StatementChoices:
         total: Cost = 0
         path: Path | None = None
         for goal in goals:
-            found = self.nearest(copies, goal)
-            if found is None:
+            nearest = self.nearest(copies, goal)
+            if nearest is None:
                 return None
-            cost, start = found
+            cost, start = nearest
             moves = () if start == goal else self._from(copies.kind, start).path(goal)[1]
             path = (start, moves) if path is None else (path[0], path[1] + moves)
             total, copies = total + cost, self.copies(copies.kind, goal)
@@ -202,10 +202,10 @@ class StatementChoices:
             total = 0
             for state in others.states:
                 if state not in copies.states:
-                    found = self.nearest(copies, state, limit - total)
-                    if found is None:
+                    nearest = self.nearest(copies, state, limit - total)
+                    if nearest is None:
                         return None
-                    total += found[0]
+                    total += nearest[0]
             self._imitations[key] = total
         return total
 
@@ -331,7 +331,7 @@ def _extended(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_P
     kept = tuple(uses.last.get(name, -1) > number for name in arrays)
     after = [name for name in dict.fromkeys((*live, *arrays)) if uses.last.get(name, -1) > number]
     places = [arrays.index(name) if name in arrays else len(arrays) + live.index(name) for name in after]
-    found: dict[tuple[ArrayCopies, ...], _Partial] = {}
+    by_copies: dict[tuple[ArrayCopies, ...], _Partial] = {}
     for partial in partials:
         held = dict(zip(live, partial.copies, strict=True))
         copies = tuple(held.get(name) or uses.starts[name] for name in names)
@@ -341,10 +341,10 @@ def _extended(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_P
             if uses.leaves_forward(number):
                 own = tuple(map(choices.kept, own, [name in uses.starts for name in after]))
             cost = partial.cost + choice.cost
-            known = found.get(own)
+            known = by_copies.get(own)
             if known is None or cost < known.cost:
-                found[own] = _Partial(cost, own, after, partial, choice)
-    return list(found.values())
+                by_copies[own] = _Partial(cost, own, after, partial, choice)
+    return list(by_copies.values())
 
 
 def _followed(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_Partial]:
@@ -368,16 +368,16 @@ def _followed(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_P
                 least[key] = choices.least(form, held)
             costs[index] += least[key]
     promising = sorted(range(len(partials)), key=costs.__getitem__)
-    found: list[_Partial] = []
+    beam: list[_Partial] = []
     for partial in map(partials.__getitem__, promising):
-        if len(found) == WIDTH:
+        if len(beam) == WIDTH:
             break
         if not any(
             choices.imitates(better.copies, partial.copies, partial.cost - better.cost)
-            for better in found[:COMPARED]
+            for better in beam[:COMPARED]
         ):
-            found.append(partial)
-    return found
+            beam.append(partial)
+    return beam
 
 
 def _ends(uses: ArrayUses, partial: _Partial) -> tuple[Cost, dict[str, Path]]:

@@ -195,7 +195,7 @@ class MoveReason:
         )
 
     def slice(self) -> Reason:
-        sizes = "×".join(f"{self.shapes[1][place]:,}" for place in self.gained)
+        sizes = "×".join(f"{self.shapes[1][dim]:,}" for dim in self.gained)
         dims = " and ".join(self.array.dims[index] for index in self.gained)
         short, why = self._purpose()
         keeps = f"each device keeps its own 1/{self.n} of {dims} ({sizes})"

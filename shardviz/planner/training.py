@@ -1,8 +1,7 @@
 """The train step of a program: reverse-mode differentiation, statement by statement, then the optimizer.
 
 In ``Y = f(A, B)`` the gradient of A is that of Y, times the derivative of f by A, summed over the dimensions
-that A lacks and repeated along those that Y lacks: one more statement, over the same dimensions.
-"""
+that A lacks and repeated along those that Y lacks: one more statement, over the same dimensions."""
 
 from __future__ import annotations
 
@@ -182,7 +181,7 @@ class _Backward:
             return replace(gradient, dims=made.dims)
         if not is_whole:
             made = replace(made, name=self._unused(made.name))
-        operands = [self._taken_by(part, each, gradient) for each in derivative.takes]
+        operands = [self._taken_by(part, taken, gradient) for taken in derivative.takes]
         made_here = replace(made, dims=operand.dims)
         self._state("backward", derivative.function, operands, made_here, part, derivative.number)
         return made

@@ -91,8 +91,8 @@ def collective_timings(
     """The collectives by the time that they leave exposed, and those who were waited for, the most first."""
     timings, stragglers = [], []
     traces = [device.device.trace for device in devices]
-    facts, found = _runs(devices)
-    for (name, program), runs in found.items():
+    facts, by_collective = _runs(devices)
+    for (name, program), runs in by_collective.items():
         fact, joined = facts[name, program], programs.get(program)
         is_lost = joined is not None and name in joined.lost
         groups_of, is_whole = _groups(fact.collective, joined, traces, is_lost)
@@ -132,8 +132,8 @@ def collective_timings(
             )
         )
         stragglers += [
-            Straggler(device, name, len(each), len(groups), sum(each) * PICO)
-            for device, each in waited_for.items()
+            Straggler(device, name, len(waited), len(groups), sum(waited) * PICO)
+            for device, waited in waited_for.items()
         ]
     timings.sort(key=lambda timing: (-timing.exposed * timing.runs, timing.name))
     stragglers.sort(key=lambda straggler: -straggler.seconds)
@@ -144,7 +144,7 @@ def _runs(
     devices: Sequence[DeviceStretch],
 ) -> tuple[dict[tuple[str, Program], InstructionFacts], dict[tuple[str, Program], _Runs]]:
     """The kind of each collective, and its runs, with all devices that took part in each."""
-    found: defaultdict[tuple[str, Program], _Runs] = defaultdict(lambda: defaultdict(list))
+    by_collective: defaultdict[tuple[str, Program], _Runs] = defaultdict(lambda: defaultdict(list))
     facts: dict[tuple[str, Program], InstructionFacts] = {}
     for stretch in devices:
         trace, computed = stretch.device.trace, Covered(stretch.compute)
@@ -160,8 +160,8 @@ def _runs(
             number = seen[transfer.instruction, transfer.run]
             exposed = transfer.end - transfer.start - computed.within(transfer.start, transfer.end)
             arrival = _Arrival(trace, transfer.start, transfer.end, exposed)
-            found[key][trace.host, transfer.run, number].append(arrival)
-    return facts, found
+            by_collective[key][trace.host, transfer.run, number].append(arrival)
+    return facts, by_collective
 
 
 def _groups(
@@ -187,9 +187,9 @@ def _groups(
         for number, group in enumerate(groups)
         for position in group
     }
-    found = {name: numbers.get(device, alone[name]) for name, device in where.items()}
-    present = {*found.values()}
-    return found, {device for device, number in numbers.items() if number in present} <= {*where.values()}
+    by_name = {name: numbers.get(device, alone[name]) for name, device in where.items()}
+    present = {*by_name.values()}
+    return by_name, {device for device, number in numbers.items() if number in present} <= {*where.values()}
 
 
 def _device_ids(program: JoinedProgram | None, traces: Sequence[DeviceTrace]) -> dict[str, int] | None:
@@ -201,7 +201,7 @@ def _device_ids(program: JoinedProgram | None, traces: Sequence[DeviceTrace]) ->
     wanted = {*program.device_ids} or {*range(total)}
     told = {trace.name: trace.device_id for trace in traces if trace.device_id is not None}
     counted = {trace.name: trace.number for trace in traces} if len(traces) >= total else {}
-    for found in (told, counted):
-        if len({*found.values()}) == len(traces) and {*found.values()} <= wanted:
-            return found
+    for ids in (told, counted):
+        if len({*ids.values()}) == len(traces) and {*ids.values()} <= wanted:
+            return ids
     return None

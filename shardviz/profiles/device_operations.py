@@ -20,14 +20,14 @@ PICO = 1e-12
 
 def union(stretches: Iterable[Stretch]) -> list[Stretch]:
     """All that some stretch covers."""
-    found: list[Stretch] = []
+    merged: list[Stretch] = []
     for start, end in sorted(stretches):
-        if found and start <= found[-1][1]:
-            if end > found[-1][1]:
-                found[-1] = found[-1][0], end
+        if merged and start <= merged[-1][1]:
+            if end > merged[-1][1]:
+                merged[-1] = merged[-1][0], end
         elif end > start:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged
 
 
 def total(stretches: Sequence[Stretch]) -> int:
@@ -127,7 +127,7 @@ class DeviceOperations:
                 number = number if first is None else numbers[first]
                 start = starts[index] if first is None else starts[first]
                 self.transfers.append(Transfer(start, ends[index], number, runs[index]))
-        for waiting in (each for begun in begun_in.values() for each in begun.values()):
+        for waiting in (pending for begun in begun_in.values() for pending in begun.values()):
             self.transfers += [Transfer(starts[p], ends[p], numbers[p], runs[p]) for p in waiting]
         self._drop_empty_frames()
 
@@ -196,9 +196,9 @@ class DeviceStretch:
     ) -> None:
         self.device, self.computed, self.transfers = device, computed, transfers
         trace = device.trace
-        found = [(trace.starts[index], trace.ends[index]) for index in computed]
-        found += [(transfer.start, transfer.end) for transfer in transfers]
-        lasting = [(start, end) for start, end in found if end > start]
+        spans = [(trace.starts[index], trace.ends[index]) for index in computed]
+        spans += [(transfer.start, transfer.end) for transfer in transfers]
+        lasting = [(start, end) for start, end in spans if end > start]
         self.is_empty = not lasting
         first, last = min(lasting, default=(0, 0))[0], max((end for _, end in lasting), default=0)
         self.span = span or (first, last)

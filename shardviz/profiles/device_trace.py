@@ -7,8 +7,7 @@
   ``tsl/profiler/utils/xplane_schema.cc``); some devices lack the second. An operation's name is its whole
   line of HLO. Each device counts its ``run_id`` for itself.
 - GPU: planes ``/device:GPU:N`` with a line for each stream; kernels name the ``hlo_op`` that they are for.
-  So do the calls of ROCm that launch them, on the host's threads, which have no ``device_ordinal``.
-"""
+  So do the calls of ROCm that launch them, on the host's threads, which have no ``device_ordinal``."""
 
 from __future__ import annotations
 
@@ -211,7 +210,7 @@ class TraceReading:
                 steps = [(step, start, end) for _, start, end, step in self._marks]
             trace.host, trace.device_id = host, device_ids.get(f"/device:{kind}:{number}")
             trace.instruction_table, trace.run_table = tuple(self._instructions), tuple(self._runs)
-            trace.step_spans = tuple(sorted(steps, key=lambda each: each[1]))
+            trace.step_spans = tuple(sorted(steps, key=lambda span: span[1]))
             trace.steps_of_runs = steps_of_runs
         return [self._devices[device] for device in sorted(self._devices)]
 
@@ -318,19 +317,19 @@ class TraceReading:
     def _steps_of_runs(self) -> dict[int, int]:
         """The step of each run: the one during which it was begun, on the thread that marked the step, or on
         another, where the marking thread has no word of it. Events of its end may be in a later step."""
-        marks = sorted(self._marks, key=lambda each: each[1])
+        marks = sorted(self._marks, key=lambda event: event[1])
         of_thread: defaultdict[str, list[tuple[str, int, int, int]]] = defaultdict(list)
         for mark in marks:
             of_thread[mark[0]].append(mark)
         own: dict[int, int] = {}
         other: dict[int, int] = {}
-        for time, thread, run_id, ordinal in sorted(self._launches, key=lambda each: each[0]):
+        for time, thread, run_id, ordinal in sorted(self._launches, key=lambda event: event[0]):
             runs = self._by_number.get((ordinal, run_id)) or self._by_number.get((None, run_id), set())
-            for found, known in ((own, of_thread[thread]), (other, marks)):
+            for step_of, known in ((own, of_thread[thread]), (other, marks)):
                 # The last mark that began before, if it lasts until then.
-                at = bisect_right(known, time, key=lambda each: each[1]) - 1
+                at = bisect_right(known, time, key=lambda event: event[1]) - 1
                 if at >= 0 and time <= known[at][2] and len(runs) == 1:
-                    found.setdefault(next(iter(runs)), known[at][3])
+                    step_of.setdefault(next(iter(runs)), known[at][3])
         return other | own
 
 

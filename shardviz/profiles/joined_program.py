@@ -97,13 +97,13 @@ class JoinedProgram:
     def lines(self) -> dict[str, tuple[str, str]]:
         """The opcode and the first operand of every instruction, by its name."""
         lines = Reader(self.text, None, None).lines
-        found = {}
+        by_name = {}
         for home in lines.computations.all:
             for line in lines.of(home):
                 ends = line.opcode.endswith(("-done", "-update"))
                 names = line.operands if ends else ()
-                found[line.name] = line.opcode, names[0] if names else ""
-        return found
+                by_name[line.name] = line.opcode, names[0] if names else ""
+        return by_name
 
     def facts(self, timed: TimedOp, role: Role, awaited: str = "") -> InstructionFacts:
         """The kind of what was predicted."""

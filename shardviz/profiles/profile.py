@@ -144,25 +144,25 @@ def profile_of(
 
 def _gaps(files: ProfileFiles, marked: bool, devices: int, communicates: bool) -> list[str]:
     """Sentences on what the profile does not tell apart, and on the devices that it lacks."""
-    main, found = files.main, []
+    main, sentences = files.main, []
     tables = (run for device in files.devices for run in device.run_table)
     if main and not marked and all(run.run_id is None for run in tables if run.program == main):
-        found.append(
+        sentences.append(
             f"the profile does not separate the runs of {main[0]}: all of them count as one step; mark "
             "steps with jax.profiler.StepTraceAnnotation, and wait for the results in each"
         )
     ran = max((sum(map(len, record.device_ids)) for record in programs_that_ran(files)), default=0)
     if ran > devices:
         consequence = ": the time of a collective with others includes the wait for them" * communicates
-        found.append(f"the profile has {devices} of the {ran} devices that ran{consequence}")
-    return found
+        sentences.append(f"the profile has {devices} of the {ran} devices that ran{consequence}")
+    return sentences
 
 
 def _joined(
     files: ProfileFiles, texts: Mapping[Program, str], hlo: str, mesh: Mesh | None, machine: Machine | None
 ) -> tuple[dict[Program, JoinedProgram], list[str]]:
     """The programs with their texts, and a note for each text that cannot be read."""
-    found: dict[Program, JoinedProgram] = {}
+    by_key: dict[Program, JoinedProgram] = {}
     notes, main = [], files.main
     records = {record.program: record for record in files.programs}
     traced = {instruction for device in files.devices for instruction in device.instruction_table}
@@ -178,7 +178,7 @@ def _joined(
                 f"{plural(len(lost), 'collective')}, such as {min(lost)}: axes, bytes and waits are not known"
             )
         try:
-            found[key] = join_program(text, mesh, priced, flat, lost)
+            by_key[key] = join_program(text, mesh, priced, flat, lost)
         except ShardvizError as error:
             if key == main and (mesh is not None or machine is not None):
                 raise
@@ -186,7 +186,7 @@ def _joined(
     if hlo:
         joined = join_program(hlo, mesh, machine)
         ran = {instruction.program for instruction in traced}
-        named = [each for each in ran if each[0] == joined.module.name]
+        named = [candidate for candidate in ran if candidate[0] == joined.module.name]
         meant = named or [main or ("", 0)]
         names = {instruction.name for instruction in traced if instruction.program in meant}
         alike = len(names & joined.lines.keys())
@@ -197,12 +197,12 @@ def _joined(
                 f"{len(names)} instruction names",
                 f"the profile is of {quote((main or ('', 0))[0])}: give the text of that compiled program",
             )
-        found |= dict.fromkeys(meant, joined)
-    if mesh is not None and found and not any(program.module.mesh == mesh for program in found.values()):
-        sizes = {program.module.num_partitions * program.module.replica_count for program in found.values()}
+        by_key |= dict.fromkeys(meant, joined)
+    if mesh is not None and by_key and not any(program.module.mesh == mesh for program in by_key.values()):
+        sizes = {program.module.num_partitions * program.module.replica_count for program in by_key.values()}
         problem = f"the mesh {mesh} has {mesh.size} devices, and what ran had {max(sizes)}"
         raise QuestionError(problem, f"give a mesh of {max(sizes)} devices")
-    return found, notes
+    return by_key, notes
 
 
 def _steps(
@@ -211,8 +211,8 @@ def _steps(
     """Each step of all devices. Clocks of several hosts differ: there a step is as long as its longest
     device."""
     parts: defaultdict[int, list[DeviceStretch]] = defaultdict(list)
-    for found in by_step.values():
-        for number, part in found.items():
+    for stretches in by_step.values():
+        for number, part in stretches.items():
             if not part.is_empty:
                 parts[number].append(part)
     steps = []
@@ -253,13 +253,13 @@ def runs_in_order(devices: Sequence[DeviceTrace], main: Program | None) -> dict[
     may begin when some devices are in a run that others have ended."""
     begins: defaultdict[str, dict[int, int]] = defaultdict(dict)
     for device in devices:
-        found = begins[device.host]
+        begun = begins[device.host]
         for run, start in zip(device.runs, device.starts, strict=True):
             if run != NO_RUN and device.run_table[run].program == main:
-                found[run] = min(found.get(run, start), start)
+                begun[run] = min(begun.get(run, start), start)
     return {
-        host: {run: number for number, run in enumerate(sorted(found, key=found.__getitem__))}
-        for host, found in begins.items()
+        host: {run: number for number, run in enumerate(sorted(begun, key=begun.__getitem__))}
+        for host, begun in begins.items()
     }
 
 
@@ -326,14 +326,14 @@ def _by_lane(stretch: DeviceStretch) -> tuple[dict[Lane, int], dict[Lane, int]]:
     pieces: defaultdict[Lane, list[tuple[int, int]]] = defaultdict(list)
     for transfer in stretch.transfers:
         pieces[facts[transfer.instruction].lane].append((transfer.start, transfer.end))
-    unions = {lane: union(found) for lane, found in pieces.items()}
+    unions = {lane: union(stretches) for lane, stretches in pieces.items()}
     counted, exposed = list(stretch.compute), {}
     # Communication before copies, as `exposed` counts it: |communication ∪ compute| − |compute|.
     for lane in sorted(unions, key=lambda lane: (lane.kind in ("copy", "host"), lane.name)):
         more = union([*counted, *unions[lane]])
         exposed[lane] = total(more) - total(counted)
         counted = more
-    return {lane: total(found) for lane, found in unions.items()}, exposed
+    return {lane: total(stretches) for lane, stretches in unions.items()}, exposed
 
 
 def _spans(stretch: DeviceStretch) -> tuple[TimeSpan, ...]:

@@ -41,7 +41,7 @@ class ProfileFiles:
     @cached_property
     def main(self) -> Program | None:
         """The program that runs longest on all devices; None where no operation names its program."""
-        found: defaultdict[Program, int] = defaultdict(int)
+        durations: defaultdict[Program, int] = defaultdict(int)
         for device in self.devices:
             programs = [
                 instruction.program if instruction.program[0] else None
@@ -49,8 +49,8 @@ class ProfileFiles:
             ]
             for number, start, end in zip(device.instructions, device.starts, device.ends, strict=True):
                 if (program := programs[number]) is not None:
-                    found[program] += end - start
-        return max(found, key=lambda each: found[each], default=None)
+                    durations[program] += end - start
+        return max(durations, key=lambda candidate: durations[candidate], default=None)
 
 
 def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFiles:
@@ -59,7 +59,7 @@ def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFil
     files = profile_files(name)
     sizes = [file.stat().st_size for file in files]
     devices: list[DeviceTrace] = []
-    found: dict[Program, ProgramRecord] = {}
+    by_program: dict[Program, ProgramRecord] = {}
     hosts, notes, before = [], [], 0
     for file, size in zip(files, sizes, strict=True):
         done = before
@@ -73,7 +73,7 @@ def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFil
         hosts.append(host)
         devices += reading.devices(host if len(files) > 1 else "", ids)
         for record in records:
-            found.setdefault(record.program, record)
+            by_program.setdefault(record.program, record)
         if reading.lacks_ends:
             lacks = "this profile lacks the ends of asynchronous operations on the CPU"
             notes.append(f"{lacks}: they look shorter than they are")
@@ -83,7 +83,7 @@ def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFil
         raise QuestionError(f"{where} has no operation of a device", f"profile while a program runs; {HOW}")
     if len(files) > 1:
         notes.append("each process has a clock of its own: waits are compared within a process only")
-    return ProfileFiles(tuple(devices), tuple(found.values()), tuple(hosts), tuple(dict.fromkeys(notes)))
+    return ProfileFiles(tuple(devices), tuple(by_program.values()), tuple(hosts), tuple(dict.fromkeys(notes)))
 
 
 def profile_files(name: str) -> list[Path]:
@@ -118,14 +118,14 @@ def _of_newest_session(files: Sequence[Path]) -> list[Path]:
     for file in files:
         sessions[file.parent].append(file)
     last, *before = sorted(sessions, key=lambda path: (path.name, path.stat().st_mtime), reverse=True)
-    newest, found = _written(last), {file.name: file for file in sessions[last]}
+    newest, by_name = _written(last), {file.name: file for file in sessions[last]}
     for folder in before:
         own, written = {file.name: file for file in sessions[folder]}, _written(folder)
-        is_of_others = folder.parent == last.parent and own.keys().isdisjoint(found)
+        is_of_others = folder.parent == last.parent and own.keys().isdisjoint(by_name)
         if not (is_of_others and newest and written and newest - written < TOGETHER):
             break
-        found |= own
-    return [found[name] for name in sorted(found)]
+        by_name |= own
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def _written(session: Path) -> datetime | None:

@@ -3,8 +3,7 @@ bytes; those of thousands of events of a profile at once.
 
 An event is a message with the number of its name, its offset and its duration, which are left out where they
 are 0, and its stats, each a message of the stat's number and a value. A profile has tens of millions: numpy
-reads a field of all of them together.
-"""
+reads a field of all of them together."""
 
 from __future__ import annotations
 
@@ -73,7 +72,7 @@ def fields(data: Bytes, start: int, stop: int) -> Iterator[tuple[int, int, int]]
 
 def find(data: Bytes, start: int, stop: int, number: int) -> tuple[int, int] | None:
     """Where the value of the first field of a number is, None where there is none."""
-    return next(((at, after) for found, at, after in fields(data, start, stop) if found == number), None)
+    return next(((at, after) for key, at, after in fields(data, start, stop) if key == number), None)
 
 
 def text(data: Bytes, start: int, stop: int) -> str:
@@ -146,15 +145,15 @@ def event_groups(
     groups = []
     for code in np.unique(kinds[kinds >= 0]).tolist():
         rows = np.flatnonzero(kinds == code)
-        found = {}
+        columns = {}
         for number, stat in enumerate(wanted):
             field = _FIELDS[code >> 2 * number & 3]
             if field:
                 column = values[stat][rows]
-                found[stat, field] = (column.view(np.int64) if field == INT64 else column).tolist()
+                columns[stat, field] = (column.view(np.int64) if field == INT64 else column).tolist()
         begins = offsets[rows].view(np.int64) + begin
         ends = begins + np.maximum(durations[rows].view(np.int64), 0)
-        groups.append(EventGroup(ids[rows].tolist(), begins.tolist(), ends.tolist(), found))
+        groups.append(EventGroup(ids[rows].tolist(), begins.tolist(), ends.tolist(), columns))
     return groups, np.flatnonzero(is_odd).tolist()
 
 

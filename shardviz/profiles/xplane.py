@@ -3,8 +3,7 @@
 The message is XLA's ``tsl/profiler/protobuf/xplane.proto``: planes (a device, the host) with lines (a thread,
 a stream) with events; names of events and of stats stand once in tables of their plane. It is read where it
 lies: `jax.profiler.ProfileData`, against which the tests hold this, takes nine times the file's size, and
-leaves out the stats of the tables, where every platform has the programs themselves.
-"""
+leaves out the stats of the tables, where every platform has the programs themselves."""
 
 from __future__ import annotations
 
@@ -99,13 +98,13 @@ def programs(data: Bytes) -> list[ProgramRecord]:
 
 def device_ids(data: Bytes) -> dict[str, int]:
     """The numbers of devices among those of all hosts, by the names of their planes, of TPUs alone."""
-    found = {}
+    ids = {}
     for plane in _planes(data):
         for first, last in plane.own_stats:
             # A message of XLA's ``steps_db.proto``, and in it the number among the devices of all hosts.
             if details := _message(data, first, last, plane, "core_details"):
-                found[plane.name] = _number(data, *details, 6)
-    return found
+                ids[plane.name] = _number(data, *details, 6)
+    return ids
 
 
 def hostname(data: Bytes) -> str:
@@ -140,14 +139,14 @@ def _plane(data: Bytes, start: int, stop: int) -> _Plane:
 
 def _string(data: Bytes, start: int, stop: int, number: int) -> str:
     """The string in a field, "" where it is left out."""
-    place = find(data, start, stop, number)
-    return text(data, *place) if place else ""
+    span = find(data, start, stop, number)
+    return text(data, *span) if span else ""
 
 
 def _number(data: Bytes, start: int, stop: int, number: int) -> int:
     """The number in a field; one that is 0, as that of the first device, is left out."""
-    place = find(data, start, stop, number)
-    return varint(data, place[0])[0] if place else 0
+    span = find(data, start, stop, number)
+    return varint(data, span[0])[0] if span else 0
 
 
 def _message(data: Bytes, start: int, stop: int, plane: _Plane, name: str) -> tuple[int, int] | None:
@@ -198,8 +197,8 @@ def _events(data: Bytes, plane: _Plane, on_progress: Callable[[int], None]) -> I
         while piece := [*islice(places, AT_ONCE)]:
             for keys, starts, ends, said in reader.events(data, piece, begin):
                 called = [names[key] for key in keys]
-                found = map(partial(TraceEvent, plane.name, line), called, starts, ends, said)
-                yield from compress(found, said) if is_host else found
+                events = map(partial(TraceEvent, plane.name, line), called, starts, ends, said)
+                yield from compress(events, said) if is_host else events
             on_progress(piece[-1][1])
         on_progress(stop)
 
@@ -246,7 +245,7 @@ class _EventReader:
     def events(self, data: Bytes, places: Sequence[tuple[int, int]], begin: int) -> Iterator[_Events]:
         """Those of the events at these places whose names say something, in any order."""
         first = places[0][0]
-        starts, stops = ([place - first for place in column] for column in zip(*places, strict=True))
+        starts, stops = ([position - first for position in column] for column in zip(*places, strict=True))
         piece = data[first : first + stops[-1]]
         names = np.fromiter(self.of_all, np.uint64, len(self.of_all))
         groups, others = event_groups(piece, starts, stops, names, [*self._wanted], begin)
@@ -266,9 +265,9 @@ class _EventReader:
                 ]
             yield group.ids, group.starts, group.ends, stats
         for number in others:
-            found = self._event(piece, starts[number], stops[number])
-            if found is not None:
-                key, offset, duration, said = found
+            event = self._event(piece, starts[number], stops[number])
+            if event is not None:
+                key, offset, duration, said = event
                 yield [key], [begin + offset], [begin + offset + max(duration, 0)], [said]
 
     def _event(self, data: bytes, start: int, stop: int) -> tuple[int, int, int, Mapping[str, Stat]] | None:

@@ -6,5 +6,4 @@ layouts, rounds, programs      arrays on a mesh, collectives, compiled programs
 plan_view, plan_table, cost_view, plans_compared    a step's row, made once, and the tables of it
 times                          what runs when, in a terminal, an SVG, a page, a trace
 problem_picture, lesson_view   a problem as it is edited, a lesson
-exports                        files: programs, notebooks, pictures, pages
-"""
+exports                        files: programs, notebooks, pictures, pages"""

@@ -121,8 +121,8 @@ def _seconds_words(cost: PlanCost) -> str:
     """``162 µs without overlap, 140 µs with perfect overlap: compute 21.8 µs, Y 140 µs``."""
     unknown = {step.step.axes for step in cost.unknown if step.seconds is None}
     sent = [
-        f"{axes_words(axes)} {'?' if axes in unknown else seconds(each)}"
-        for axes, each in cost.communication_by_axes.items()
+        f"{axes_words(axes)} {'?' if axes in unknown else seconds(time)}"
+        for axes, time in cost.communication_by_axes.items()
     ]
     is_known = not cost.unknown
     serial = time_words(cost.serial_seconds, is_known)
@@ -152,7 +152,7 @@ def _overlapped_words(cost: PlanCost, layers: int = 1) -> str:
 
 def overtaking_words(times: Sequence[tuple[float, float]]) -> str:
     """``With perfect overlap rows 3 and 7 take less than the row above.``; "" where the order holds."""
-    rows = [str(place) for place in overtaking(times)]
+    rows = [str(row) for row in overtaking(times)]
     if not rows:
         return ""
     verb = "row {} takes" if len(rows) == 1 else "rows {} take"
@@ -170,7 +170,7 @@ def _phases_words(cost: PlanCost) -> str:
     if cost.plan.problem.training is None:
         return ""
     words = ", ".join(
-        f"{phase} {time_words(each, not cost.unknown)}" for phase, each in cost.seconds_by_phase.items()
+        f"{phase} {time_words(time, not cost.unknown)}" for phase, time in cost.seconds_by_phase.items()
     )
     hidden = "; each pass overlaps only its own communication" if cost.communication_seconds else ""
     return words + hidden
@@ -335,7 +335,7 @@ def faster_words(other: PricedPlan, own: PricedPlan) -> str:
     beside = f" ({', '.join(figures)})" if figures else ""
     ratio = own.serial_seconds / other.serial_seconds
     faster = f"{_times(ratio, 1)} as fast" if ratio >= 2 else f"{_percents(100 - 100 / ratio)} % faster"
-    if overtaking([(each.serial_seconds, each.overlapped_seconds) for each in (other, own)]):
+    if overtaking([(priced.serial_seconds, priced.overlapped_seconds) for priced in (other, own)]):
         faster += ", and slower with perfect overlap"
     return f"A plan that divides the work differently is {faster}{beside}"
 

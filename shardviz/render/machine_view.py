@@ -268,9 +268,9 @@ def _axis_lines(mesh: Mesh, placed: PlacedMesh, width: int, palette: Palette) ->
         kinds = {level.kind for level in levels}
         shares |= bool(kinds & {"ring", "line"}) and "chip" not in kinds
     lines = table(rows, width, 2)
-    each = placed.machine.family.devices_per_chip
-    if shares and each > 1:
-        words = f"{each} devices per chip share its links: a group with one of them gets 1/{each} of each"
+    cores = placed.machine.family.devices_per_chip
+    if shares and cores > 1:
+        words = f"{cores} devices per chip share its links: a group with one of them gets 1/{cores} of each"
         lines += sentence(words, width, 2, style="dim")
     return lines
 
@@ -339,9 +339,9 @@ class _Labels:
         return self._along.get(name, DIM)
 
     def chip(self, number: int) -> Text:
-        each = self._machine.family.devices_per_chip
+        cores = self._machine.family.devices_per_chip
         labels = []
-        for id_ in range(number * each, (number + 1) * each):
+        for id_ in range(number * cores, (number + 1) * cores):
             label = Text(str(id_))
             if self._mesh is not None and self._positions:
                 places = zip(self._mesh.coords(self._positions[id_]), self._styles, strict=True)

@@ -62,8 +62,8 @@ class MeasuredRows:
             title.append(" over ").append_text(axes_text(case.axes, mesh, self._palette))
             title.append(f", {groups} of {case.group_size:,}, {case.dtype}", "dim")
         else:
-            each = "on each device by itself" if mesh.size > 1 else "on one device"
-            title.append(f" {each}, {case.dtype}", "dim")
+            where = "on each device by itself" if mesh.size > 1 else "on one device"
+            title.append(f" {where}, {case.dtype}", "dim")
         return [Text(), title, self._line(case, {name: name for name in WIDTHS}, "dim")]
 
     def row(self, row: Measurement) -> list[Text]:
@@ -246,8 +246,8 @@ def too_few_sizes(cases: Sequence[Case]) -> str:
 
 def _names(those: Sequence[TimeFit | Case]) -> str:
     names = []
-    for op, group in groupby(those, key=lambda each: each.op):
-        over = "; ".join(", ".join(each.axes) for each in group if each.axes)
+    for op, group in groupby(those, key=lambda measured: measured.op):
+        over = "; ".join(", ".join(measured.axes) for measured in group if measured.axes)
         names.append(f"{op} ({over})" if over else op)
     return ", ".join(names)
 

@@ -209,7 +209,7 @@ def _serving_words(answer: ServingAnswer) -> Iterator[str]:
 
     def took(step: ModelStep) -> str:
         both = (step.seconds, step.overlapped_seconds)
-        whole, hidden = (time_words(each, not step.is_partial) for each in both)
+        whole, hidden = (time_words(time, not step.is_partial) for time in both)
         return f"{whole}, {hidden} with perfect overlap"
 
     of_each = f" of each of {decode.batch:,} sequences" if decode.batch > 1 else ""

@@ -74,21 +74,21 @@ class PlanTable:
         if self._is_full or repeated_work(self._plan) is not None:
             lines += case_lines(self._plan, self._width)
         lines.append(self._joined([Text(heading, "dim") for heading in HEADINGS]))
-        place = range(0)
+        span = range(0)
         for number in range(1, len(self._cost.steps) + 1):
             run = self._runs.get(number, range(0))
             if heading := phase_heading(self._plan, number):
                 lines.append(Text(f" {heading}", "bold"))
             if number == chosen:
                 block = self._chosen(number, group)
-                place = range(len(lines), len(lines) + len(block))
+                span = range(len(lines), len(lines) + len(block))
                 lines += block
             elif chosen in run:
                 lines.append(self._drawn(self._one(number)))
             elif number in self._rows:
                 lines.append(self._line(number))
         lines += [self._joined(self._total)] * (has_total or self._cost.layers > 1)
-        return lines + (meaning_lines(self._plan, self._width) if self._is_full else []), place
+        return lines + (meaning_lines(self._plan, self._width) if self._is_full else []), span
 
     def _chosen(self, number: int, group: Text | None) -> list[Text]:
         """The row of the chosen step, and below it its reason; in full also what was cut of the row, and its

@@ -158,11 +158,11 @@ def phase_heading(plan: Plan, number: int) -> str:
 
 def update_runs(plan: Plan) -> dict[int, range]:
     """By the number of each step, from 1, those in a row that update the same parameter as it does."""
-    found: dict[int, range] = {}
+    runs: dict[int, range] = {}
     for name, run in groupby(enumerate(plan.steps, 1), lambda pair: _updated(plan, pair[1])):
         numbers = [number for number, _ in run]
-        found |= dict.fromkeys(numbers if name else (), range(numbers[0], numbers[-1] + 1))
-    return found
+        runs |= dict.fromkeys(numbers if name else (), range(numbers[0], numbers[-1] + 1))
+    return runs
 
 
 def _updated(plan: Plan, step: Step) -> str:

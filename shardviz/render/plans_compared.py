@@ -59,7 +59,7 @@ def versus_table(
     for title, value, written in _FIGURES:
         old, new = value(first), value(second)
         partial = [title in OF_ALL_STEPS and bool(cost.unknown) for cost in (first, second)]
-        told = [AT_LEAST * each + written(number) for each, number in zip(partial, (old, new), strict=True)]
+        told = [AT_LEAST * flag + written(number) for flag, number in zip(partial, (old, new), strict=True)]
         ratio = "same" if old == new else ""
         if old != new and old and new:
             ratio = f"× {new / old:.{3 if f'{new / old:.2g}' == '1' else 2}g}"

@@ -58,7 +58,7 @@ def compiled_view(
     for row in rows:
         sharding, number = row.found, answer.found.index(row.found) + 1
         told = (row.seconds, sharding.seconds, row.work, row.exposed)
-        times = ("–" if each is None else seconds(each) for each in told)
+        times = ("–" if time is None else seconds(time) for time in told)
         cells.append([(str(number), "dim"), _mesh_text(sharding.mesh, palette), *times])
     head = ("", "mesh", "compiled", "estimate", "compute", "exposed")
     lines = [Text(), *table(cells, width, 0, {0, 2, 3, 4, 5}, head)]
@@ -120,10 +120,10 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
         words += f"row 1 takes {seconds(usual)}"
         if first.utilisation is not None:
             words += f", {first.utilisation * first.seconds / usual:.0%} MFU"
-        least, row = min((each.published_seconds or usual, number) for number, each in enumerate(shown, 1))
+        least, row = min((entry.published_seconds or usual, number) for number, entry in enumerate(shown, 1))
         words += f"; row {row} is faster, {seconds(least)}" if least < usual * 0.99 else ""
         lines += sentence(f"{words}.", width)
-    lines += sentence(overtaking_words([(each.seconds, each.overlapped_seconds) for each in shown]), width)
+    lines += sentence(overtaking_words([(entry.seconds, entry.overlapped_seconds) for entry in shown]), width)
     lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette, columns_shown)]
     said = [Text(f"   {line}", "dim") for line in command_lines(opened, width - 3)] if opened else []
     return [*lines, *(said if all(line.cell_len <= width for line in said) else []), Text()]
@@ -161,8 +161,8 @@ def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
     chosen = [f"; remat {sharding.remat}"] * (sharding.remat is not None)
     chosen += [] if sharding.stage is None else [f"; {sharding.stage.words}"]
     sent = Text(", ").join(
-        Text.assemble(axes_text(axes, sharding.mesh, palette, "·"), f" {told(each)}")
-        for axes, each in time.communication
+        Text.assemble(axes_text(axes, sharding.mesh, palette, "·"), f" {told(duration)}")
+        for axes, duration in time.communication
     )
     return [
         Text(str(number), "dim"),

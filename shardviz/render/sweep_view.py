@@ -85,10 +85,10 @@ def size_text(size: int) -> str:
 
 def _communication_style(sweep: Sweep, palette: Palette) -> Style:
     """The colour of the mesh axis that is waited for most, at the largest size."""
-    found = sweep.costs[-1].communication_by_axes
-    if not found:
+    by_axes = sweep.costs[-1].communication_by_axes
+    if not by_axes:
         return Style()
-    axes = max(found, key=lambda each: found[each])
+    axes = max(by_axes, key=lambda key: by_axes[key])
     return palette.axis(sweep.problem.mesh, axes[0])
 
 
@@ -202,9 +202,9 @@ class LogChart:
     def _marked_sizes(self) -> list[tuple[int, int, str]]:
         """Columns that are marked, with where their labels begin: every size, or every n-th that has room."""
         for stride in range(1, len(self._sizes)):
-            found = [self._label(size) for size in self._sizes[::stride]]
-            if all(start + len(label) + GAP <= after for (_, start, label), (_, after, _) in pairwise(found)):
-                return found
+            marks = [self._label(size) for size in self._sizes[::stride]]
+            if all(start + len(label) + GAP <= after for (_, start, label), (_, after, _) in pairwise(marks)):
+                return marks
         return [self._label(self._sizes[0])]
 
     def _label(self, size: int) -> tuple[int, int, str]:

@@ -4,8 +4,7 @@ Arguments and outputs are split as the compiled program says; their whole shapes
 before it, since a device's part does not tell how much of it is padding. What is inside is split as Shardy
 says (`SplitValue`), where the compiled program has an array of that shape, or of one with the same axes on
 other dimensions. Of the largest temporaries a spec is told where all of Shardy's values with such a part are
-split alike.
-"""
+split alike."""
 
 from __future__ import annotations
 
@@ -112,8 +111,8 @@ def partitioned_arrays(
     text: str, mesh: Mesh, ends: ProgramEnds, values: Iterable[SplitValue] = ()
 ) -> tuple[ProgramArray, ...]:
     """The arrays of a program that Shardy has partitioned, and nobody compiled: `text` tells its outputs."""
-    found = [tensor for tensor in tensor_shardings(MlirModule(text)) if tensor.op == RESULT]
-    split = [PartitionSpec(each.dims, each.unreduced) if each.dims else None for each in found]
+    outputs = [tensor for tensor in tensor_shardings(MlirModule(text)) if tensor.op == RESULT]
+    split = [PartitionSpec(output.dims, output.unreduced) if output.dims else None for output in outputs]
     given: list[tuple[ArrayKind, LoweredArray, PartitionSpec | None]]
     given = [("argument", one, one.spec) for one in ends.arguments]
     given += [("output", one, spec) for one, spec in zip(ends.results, split, strict=False)]
@@ -302,18 +301,18 @@ def _fitting(
 ) -> list[tuple[tuple[int, ...], PartitionSpec]]:
     """Of some shapes those that a device's part of a value may have, and the spec of each: with these axes on
     other dimensions, or any of the mesh's."""
-    rank, found = len(value.shape), []
+    rank, fitting = len(value.shape), []
     every = [axis for axis in axes or mesh.axis_names if mesh.group_size((axis,)) > 1]
     if not parts or (rank + 1) ** len(every) > 10_000:
         return []
     for places in product(range(rank + (not axes)), repeat=len(every)):
         dims: list[tuple[str, ...]] = [()] * (rank + 1)
-        for axis, place in zip(every, places, strict=True):
-            dims[place] += (axis,)
+        for axis, dim in zip(every, places, strict=True):
+            dims[dim] += (axis,)
         spec = PartitionSpec(tuple(dims[:rank]))
         if (part := shard_shape(value.shape, spec, mesh)) in parts:
-            found.append((part, spec))
-    return found
+            fitting.append((part, spec))
+    return fitting
 
 
 def _temporaries(
@@ -368,7 +367,7 @@ def _is_on(spec: PartitionSpec, mesh: Mesh) -> bool:
 def _splits_alike(spec: PartitionSpec, other: PartitionSpec, mesh: Mesh) -> bool:
     """Return whether two specs split an array in the same way: an axis of size 1 splits nothing."""
     one, two = (
-        [tuple(axis for axis in dim if mesh.group_size((axis,)) > 1) for dim in each.dims]
-        for each in (spec, other)
+        [tuple(axis for axis in dim if mesh.group_size((axis,)) > 1) for dim in sharding.dims]
+        for sharding in (spec, other)
     )
     return one == two and spec.unreduced == other.unreduced

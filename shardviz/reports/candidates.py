@@ -161,10 +161,10 @@ def hideable(
     assert module.index is not None
     lines = dict(zip((one.name for one in module.collectives), module.lines, strict=True))
     work = {op.name: op.seconds or 0.0 for op in timeline.ops if timeline.lanes[op.lane] == COMPUTE}
-    found = {}
+    hidden = {}
     for entry in entries:
         if entry.all_exposed and entry.seconds is not None and entry.exposed is not None:
             others = independent(module.index, lines[entry.collective.name])
-            beside = sum(work.get(each.name, 0.0) for each in others) - (entry.seconds - entry.exposed)
-            found[entry] = max(0.0, min(entry.exposed, beside)) * (entry.runs or 0)
-    return {entry: seconds for entry, seconds in found.items() if seconds}
+            beside = sum(work.get(other.name, 0.0) for other in others) - (entry.seconds - entry.exposed)
+            hidden[entry] = max(0.0, min(entry.exposed, beside)) * (entry.runs or 0)
+    return {entry: seconds for entry, seconds in hidden.items() if seconds}

@@ -127,16 +127,16 @@ def together(programs: Mapping[str, ReportSummary]) -> ReportSummary:
         return next(iter(every))
     named = [
         replace(line, place=f"{name}: {line.place}" if line.place else name)
-        for name, each in programs.items()
-        for line in each.lines
+        for name, report in programs.items()
+        for line in report.lines
     ]
-    seconds = [each.seconds for each in every if each.seconds is not None]
+    seconds = [report.seconds for report in every if report.seconds is not None]
     return ReportSummary(
-        max((each.mesh for each in every), key=lambda mesh: math.prod(dict(mesh).values()), default=()),
-        next((each.machine for each in every if each.machine), ""),
+        max((report.mesh for report in every), key=lambda mesh: math.prod(dict(mesh).values()), default=()),
+        next((report.machine for report in every if report.machine), ""),
         _sorted(named),
         _three_digits(math.fsum(seconds)) if seconds else None,
-        max((each.memory for each in every if each.memory is not None), default=None),
+        max((report.memory for report in every if report.memory is not None), default=None),
     )
 
 
@@ -217,9 +217,9 @@ class ReportChanges:
         """The arrays that both have and that are split in another way, before and after; none where one of
         the summaries has no arrays. A path that several have tells nothing."""
         before, after = (
-            {(line.kind, line.path): line for line in each.arrays} for each in (self.before, self.after)
+            {(line.kind, line.path): line for line in side.arrays} for side in (self.before, self.after)
         )
-        often = Counter((line.kind, line.path) for each in (self.before, self.after) for line in each.arrays)
+        often = Counter((line.kind, line.path) for side in (self.before, self.after) for line in side.arrays)
         pairs = ((old, after[key]) for key, old in before.items() if key in after and often[key] == 2)
         return tuple((old, new) for old, new in pairs if old.spec != new.spec and old.spec and new.spec)
 
@@ -240,7 +240,7 @@ def report_changes(before: ReportSummary, after: ReportSummary) -> ReportChanges
     have the operation, axes, phase and place; else where they have the shape and the runs, so that other
     names make no difference."""
     kept = {*before.lines} & {*after.lines}
-    gone, new = ([line for line in each.lines if line not in kept] for each in (before, after))
+    gone, new = ([line for line in side.lines if line not in kept] for side in (before, after))
     pairs = (pair for old_key, new_key in _KEYS for pair in _taken_pairs(gone, new, old_key, new_key))
     changes = [change for old, line in pairs for change in _changes_of(old, line)]
     changes += [Change("removed", line, None) for line in gone]
@@ -289,7 +289,7 @@ def _taken_pairs(
     pairs = []
     for line in new:
         if those := known.get(new_key(line)):
-            old = min(those, key=lambda each: abs(each.bytes - line.bytes))
+            old = min(those, key=lambda candidate: abs(candidate.bytes - line.bytes))
             those.remove(old)
             pairs.append((old, line))
     taken = {id(line) for pair in pairs for line in pair}
@@ -359,7 +359,7 @@ def _limit(piece: str, text: str, start: int) -> Limit:
     stop = start + len(piece)
     match = re.fullmatch(r"([a-z-]*[a-z])(?:\s*\+\s*(\d+(?:\.\d+)?)\s*(%|[A-Za-zµ]+))?", piece)
     name = match[1] if match else piece.partition("+")[0].strip()
-    quantity = next((each for each in QUANTITIES if each == name), None)
+    quantity = next((known for known in QUANTITIES if known == name), None)
     if quantity is None:
         hint = did_you_mean(name, QUANTITIES) + HINT
         raise NotationError(
@@ -398,7 +398,7 @@ def _broken(limit: Limit, changes: ReportChanges) -> str:
             found, how = [_named(line) for line in added if line is not None], "new"
         others = f" and {plural(len(found) - 1, 'other')} are" if len(found) > 1 else " is"
         return f"{found[0]}{others} {how}" if found else ""
-    before, after = (_FIGURES[quantity](each) for each in (changes.before, changes.after))
+    before, after = (_FIGURES[quantity](side) for side in (changes.before, changes.after))
     if before is None and after is None:
         return ""
     if before is None or after is None:

@@ -63,9 +63,9 @@ class CollectiveEntry:
         several gradients ``4 of params['layers']``, of few fields ``state.model: .up, .down``."""
         if self.argument or not self.gradient_of:
             return self.argument or "/".join(self.scopes)
-        pieces = [pieces_of(each) for each in self.gradient_of]
+        pieces = [pieces_of(path) for path in self.gradient_of]
         depth = shared_steps(pieces)
-        tree, fields = "".join(pieces[0][:depth]), {"".join(each[depth : depth + 1]) for each in pieces}
+        tree, fields = "".join(pieces[0][:depth]), {"".join(path[depth : depth + 1]) for path in pieces}
         if 1 < len(pieces) == len(fields) <= 3 and tree:
             told = f"{tree}: {', '.join(sorted(fields))}"
         else:
@@ -236,7 +236,7 @@ def sums(entries: Iterable[CollectiveEntry], by: By) -> tuple[CostSum, ...]:
     for entry in entries:
         named[_KEYS[by](entry)].append(entry)
     made = [cost_sum(those, name) for name, those in named.items()]
-    return tuple(sorted(made, key=lambda each: (-(each.exposed or 0.0), -each.wire_bytes)))
+    return tuple(sorted(made, key=lambda cost: (-(cost.exposed or 0.0), -cost.wire_bytes)))
 
 
 def cost_sum(entries: Iterable[CollectiveEntry], name: str = "") -> CostSum:
@@ -330,7 +330,7 @@ class Selection:
         if self.source and start >= 0 and (start == 0 or one.source[start - 1] == "/"):
             return one.source[start + len(self.source) :][:1] in ("", "/", ":")
         places = "/".join(entry.scopes), entry.argument, *entry.gradient_of
-        return any(self.source in place for place in places)
+        return any(self.source in location for location in places)
 
 
 BY_COST = Selection()

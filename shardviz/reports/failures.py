@@ -77,16 +77,16 @@ class OutOfMemory:
 
 def out_of_memory(log: str, text: str = "") -> tuple[OutOfMemory, ...]:
     """The failures of a log, each once. `text` is HLO whose tables tell source lines."""
-    found = sorted(
+    failures = sorted(
         ((match, asked, memory) for asked, memory, pattern in _ASKED for match in re.finditer(pattern, log)),
         key=lambda each: each[0].start(),
     )
-    ends = [match.start() for match, *_ in found[1:]] + [len(log)]
+    ends = [match.start() for match, *_ in failures[1:]] + [len(log)]
     in_use = re.findall(r"\bLimit:\s+(\d+)\s.*?\bInUse:\s+(\d+)\s", log, re.DOTALL)  # of a GPU's allocator
     left = [int(limit) - int(used) for limit, used in in_use]
     locations = SourceLocations(text)
     told: dict[tuple[str, str], OutOfMemory] = {}
-    for (match, asked, memory), end in zip(found, ends, strict=False):
+    for (match, asked, memory), end in zip(failures, ends, strict=False):
         wanted, *known = starmap(_bytes, zip(*[iter(match.groups())] * 2, strict=True))
         arrays = sorted(_arrays(log[match.start() : end], wanted, locations), key=lambda one: -one.bytes)
         failure = OutOfMemory(asked, wanted, min(known or left, default=None), memory, tuple(arrays))
@@ -146,17 +146,17 @@ def stuck_collectives(log: str, text: str = "", collectives: Iterable[Collective
     sources = {one.name: f", {one.source}" for one in collectives if one.source}
     said = []
     for name, matches in warned.items():
-        ranks = sorted({int(rank) for each in matches for rank in _RANK.findall(each["name"])})
-        threads = Counter(each["kind"] for each in matches if not each["place"]).values()
-        places = {each["place"] for each in matches if each["place"]}
-        arrived = (int(each["arrived"] or 0) for each in matches)
+        ranks = sorted({int(rank) for warning in matches for rank in _RANK.findall(warning["name"])})
+        threads = Counter(warning["kind"] for warning in matches if not warning["place"]).values()
+        places = {warning["place"] for warning in matches if warning["place"]}
+        arrived = (int(warning["arrived"] or 0) for warning in matches)
         waiting = max(*arrived, len(ranks) or max(threads, default=0), len(places))
         which = f" (ranks {', '.join(map(str, ranks))})" if ranks else ""
         channel = re.search(r"op[_ ]id[=:](\d+)", name)
         line = channel and re.search(rf"([\w.-]+) = .*channel_id={channel[1]}\b", text)
         at = re.split(" RendezvousKey|;", name.removeprefix("rendezvous of "))[0]
         at += sources.get(line[1], "") if line else ""
-        seconds = max(int(each["seconds"]) for each in matches)
+        seconds = max(int(warning["seconds"]) for warning in matches)
         said.append(
             f"{waiting} of {matches[0]['expected']} devices{which} wait for the others at {at}: {seconds} s"
         )

@@ -252,8 +252,7 @@ class LineValue:
 
     `shape` is that of a device's part within `shard_map`, where `spec` is empty, else of the whole array.
     `devices` are pairs of a position in the mesh and the part of that device, of the `shard_shape`; of large
-    parts there are the first numbers of the first device. `note` says what kind of line it is: "gradient".
-    """
+    parts there are the first numbers of the first device. `note` says what kind of line it is: "gradient"."""
 
     file: str
     line: int

@@ -87,12 +87,12 @@ def rematerializations(
     if MARK not in log:
         return ()
     lines = Counter(match.group() for match in _WARNING.finditer(log))
-    matches = [each for line in lines if (each := _WARNING.match(line))]
+    matches = [warning for line in lines if (warning := _WARNING.match(line))]
     mesh = mesh or mesh_of_warnings(match.group() for match in matches)
     locations = SourceLocations(module_text)
     kinds: Counter[Rematerialization] = Counter()
-    for each in matches:
-        kinds[_read(each, mesh, locations)] += lines[each.group()]
+    for warning in matches:
+        kinds[_read(warning, mesh, locations)] += lines[warning.group()]
     return tuple(_with_route(kind, mesh, times) for kind, times in kinds.items())
 
 
@@ -120,9 +120,9 @@ def unwarned_rematerializations(
         parts = [math.prod(shard_shape(shape, spec, mesh)) for spec in (before, after)]
         is_split = max(parts) < math.prod(shape)
         if is_split and key not in known and _is_made_whole(entry.collective, meeting, mesh):
-            place = entry.collective.op_name, entry.collective.source
+            origin = entry.collective.op_name, entry.collective.source
             cuts = math.prod(before.parts(mesh))
-            made.setdefault(key, Rematerialization(None, *key, meeting.dtype, *place, parts=cuts))
+            made.setdefault(key, Rematerialization(None, *key, meeting.dtype, *origin, parts=cuts))
     return tuple(_with_route(one, mesh, 1) for one in made.values())
 
 

@@ -59,7 +59,7 @@ def combinations(tries: Sequence[str]) -> list[Combination]:
         )
     if (count := prod(map(len, values))) > MOST:
         raise QuestionError(f"these are {count:,} combinations; at most {MOST} are tried", "try fewer values")
-    return [dict(zip(names, each, strict=True)) for each in product(*values)]
+    return [dict(zip(names, combination, strict=True)) for combination in product(*values)]
 
 
 def options_of(combination: Combination) -> dict[str, str]:
@@ -125,12 +125,12 @@ def ranked(trials: Iterable[Trial]) -> tuple[Trial, ...]:
         memory = one.answer.memory
         return one.answer.status != "ok", cost or inf, inf if memory is None else memory.peak_bytes
 
-    best, found = (False, inf, inf), []
+    best, marked = (False, inf, inf), []
     for one in sorted(trials, key=figures):
         own = figures(one)
         best = own if own[1] < inf and own[2] < best[2] else best
-        found.append(replace(one, is_best=own == best and own[1] < inf))
-    return tuple(found)
+        marked.append(replace(one, is_best=own == best and own[1] < inf))
+    return tuple(marked)
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,8 @@ class CompiledSharding:
             return ()
         time = self.found.time
         parts = (("compute", time.work, self.work), ("exposed communication", time.exposed, self.exposed))
-        by_size = sorted(parts, key=lambda each: -abs(each[2] - each[1]))
-        return tuple(each for each in by_size if abs(each[2] - each[1]) > 0.15 * time.seconds)
+        by_size = sorted(parts, key=lambda part: -abs(part[2] - part[1]))
+        return tuple(part for part in by_size if abs(part[2] - part[1]) > 0.15 * time.seconds)
 
 
 def one_layer(question: SearchQuestion, sharding: MeshSharding) -> Problem:

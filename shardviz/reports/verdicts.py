@@ -4,8 +4,7 @@ A change of a sharding is tried. It is kept where Shardy then needs less in all,
 and no device multiplies more than before: then every device would do the same work in place of the
 collective. It is said where the target's program sends less, too, takes no longer, and saves more bytes than
 it takes memory. Changes of the program itself, such as a sum that goes out of a loop, are not tried: what
-they save is the price of what the program does today.
-"""
+they save is the price of what the program does today."""
 
 from __future__ import annotations
 
@@ -123,8 +122,8 @@ def verdicts(
         return ()
     trial = _Trial(ask, compiled, machine)
     kinds = _lost_donations, _loop_reductions, _reshards, _padding, _replicated, _not_overlapped
-    found = [verdict for kind in kinds for verdict in kind(trial)]
-    return tuple(sorted(found, key=lambda one: (-(one.saving.seconds or 0.0), -one.saving.sent_bytes)))
+    wastes = [verdict for kind in kinds for verdict in kind(trial)]
+    return tuple(sorted(wastes, key=lambda one: (-(one.saving.seconds or 0.0), -one.saving.sent_bytes)))
 
 
 class _Trial:
@@ -181,7 +180,7 @@ def _reshards(trial: _Trial) -> Iterator[WasteVerdict]:
         return None if after is None else saving_on_shardy(reason.meeting, before, after)
 
     on_target = cache(trial.saving)
-    found: dict[ShardingCandidate, list[Reason]] = {}
+    by_change: dict[ShardingCandidate, list[Reason]] = {}
     said: dict[ShardingCandidate, ChangeSaving] = {}
     looked_at = 0
     first = {reason: entry for entry, reason in reversed(trial.told)}
@@ -189,9 +188,9 @@ def _reshards(trial: _Trial) -> Iterator[WasteVerdict]:
         changes = candidates(reason, trial.step, plain.mesh, first[reason])
         # Of what Shardy would not have done so, the saving tells whether it is gone.
         least = own if reason.kind == "contraction" and reason.meeting is None else 0
-        known = (each for each in found if each in changes and said[each].sent_bytes >= least)
-        if helps := next((each for each in known if on_shardy(each, reason)), None):
-            found[helps].append(reason)
+        known = (prior for prior in by_change if prior in changes and said[prior].sent_bytes >= least)
+        if helps := next((prior for prior in known if on_shardy(prior, reason)), None):
+            by_change[helps].append(reason)
         elif changes and looked_at < MOST_REASONS:
             looked_at += 1
             likely = [(change, one) for change in changes if (one := on_shardy(change, reason))]
@@ -205,9 +204,9 @@ def _reshards(trial: _Trial) -> Iterator[WasteVerdict]:
                         kept[change] = one
             if kept:
                 change = best(kept)
-                found.setdefault(change, []).append(reason)
+                by_change.setdefault(change, []).append(reason)
                 said[change] = kept[change]
-    for change, mended in found.items():
+    for change, mended in by_change.items():
         entries = [entry for entry, reason in trial.told if reason in mended]
         yield WasteVerdict(
             _kind(change, mended[0], entries[0], trial),
@@ -255,10 +254,10 @@ def dearest_reasons(program: TargetProgram) -> dict[Reason, int]:
     for entry, reason in zip(entries_of(program.module), program.reasons, strict=True):
         is_seldom_avoided = reason.kind == "contraction" and not batch & {*entry.collective.axes}
         told.append((is_seldom_avoided, entry.all_wire_bytes or entry.collective.wire_bytes, reason))
-    found: Counter[Reason] = Counter()
+    by_reason: Counter[Reason] = Counter()
     for _, sent, reason in sorted(told, key=lambda one: (one[0], -one[1])):
-        found[reason] += sent
-    return found
+        by_reason[reason] += sent
+    return by_reason
 
 
 def saving_on_shardy(meeting: Meeting | None, before: Outcome, after: Outcome) -> ChangeSaving | None:
@@ -268,7 +267,7 @@ def saving_on_shardy(meeting: Meeting | None, before: Outcome, after: Outcome) -
     if now.products > was.products * MARGIN:
         return None
     if meeting is not None:
-        left, had = ([*map(_key, each.meetings)].count(_key(meeting)) for each in (now, was))
+        left, had = ([*map(_key, other.meetings)].count(_key(meeting)) for other in (now, was))
         if still_sent >= sent or left >= had:
             return None
     return ChangeSaving(sent - still_sent)
@@ -386,14 +385,14 @@ def _lost_donations(trial: _Trial) -> Iterator[WasteVerdict]:
 
 def _loop_reductions(trial: _Trial) -> Iterator[WasteVerdict]:
     """Gradients that every micro-batch sums over the devices: once would do."""
-    found: dict[tuple[str, ...], list[tuple[CollectiveEntry, float]]] = {}
+    by_axes: dict[tuple[str, ...], list[tuple[CollectiveEntry, float]]] = {}
     for entry, reason in trial.told:
         meeting = reason.meeting
         if reason.kind == "gradient" and meeting is not None and entry.runs and not reason.is_expected:
             times = trial.step.sums_each(meeting, entry.runs)
             if times > 1:
-                found.setdefault(entry.collective.axes, []).append((entry, 1 - 1 / times))
-    for axes, repeated in found.items():
+                by_axes.setdefault(entry.collective.axes, []).append((entry, 1 - 1 / times))
+    for axes, repeated in by_axes.items():
         sent = sum(int((entry.all_wire_bytes or 0) * part) for entry, part in repeated)
         known = all(entry.all_exposed is not None for entry, _ in repeated)
         seconds = sum((entry.all_exposed or 0.0) * part for entry, part in repeated) if known else None
@@ -428,7 +427,7 @@ def _not_overlapped(trial: _Trial) -> Iterator[WasteVerdict]:
         return
     (target,) = parse_targets(compiled.target)
     ways = [(one,) for one in trial.step.program.barriers], (asynchronous(op, target.platform) for op in ops)
-    for way in (each for kind in ways for each in islice(kind, MOST_COMPILED)):
+    for way in (option for kind in ways for option in islice(kind, MOST_COMPILED)):
         tried = filter(None, (_overlapped(trial, change, waiting) for change in way))
         yield from sorted(tried, key=lambda one: -(one.saving.seconds or 0.0))[:1]
 
@@ -468,7 +467,7 @@ def _kind_of(entry: CollectiveEntry) -> tuple[object, ...]:
 
 def _waits(entries: Iterable[CollectiveEntry]) -> Mapping[tuple[object, ...], float]:
     """The seconds for which a device waits for alike collectives, in all runs."""
-    found: defaultdict[tuple[object, ...], float] = defaultdict(float)
+    waits: defaultdict[tuple[object, ...], float] = defaultdict(float)
     for entry in entries:
-        found[_kind_of(entry)] += entry.all_exposed or 0
-    return found
+        waits[_kind_of(entry)] += entry.all_exposed or 0
+    return waits

@@ -8,8 +8,7 @@ its kind, JAX's name and its size. Without that text its shapes and groups tell 
 What a train step has by design is proved by its arguments and its sums. A step returns its state anew and not
 its batch: arguments whose types no result has are data, and the axes that split the first split dimension of
 all of them split the batch. A sum over these axes while gradients are taken, of an array with a parameter's
-dimensions, is a gradient: nothing else contracts the batch. What has no such proof is called nothing.
-"""
+dimensions, is a gradient: nothing else contracts the batch. What has no such proof is called nothing."""
 
 from __future__ import annotations
 
@@ -153,10 +152,10 @@ def lost_batch(told: Iterable[tuple[CollectiveEntry, Reason]], step: TrainStep) 
         return ""
     axes = " and ".join(sorted(step.batch_axes))
     stored = [name for name, one in step.state.items() if step.batch_axes & {*chain(*one.spec.dims)}]
-    place = _operation(lost.consumer, lost.consumer_name)
+    operation = _operation(lost.consumer, lost.consumer_name)
     split = f"FSDP does not happen: {stored[0]} and others are split over {axes}, and " if stored else ""
     return (
-        f"{split}the batch stops being sharded over {axes} at {place}{source}: matmuls sum activations "
+        f"{split}the batch stops being sharded over {axes} at {operation}{source}: matmuls sum activations "
         f"over {axes}, of which a device sends {human_bytes(summed)}"
     )
 
@@ -232,7 +231,7 @@ def _likeness(op_name: str, meeting: Meeting) -> float:
     if op_name in names:
         return SAME_NAME
     mine, places = program_place(op_name), (program_place(name) for name in names if name)
-    same = (each.primitive == mine.primitive for each in places if each.phase == mine.phase)
+    same = (other.primitive == mine.primitive for other in places if other.phase == mine.phase)
     return max((1.5 if is_same else 0.5 for is_same in same), default=0.0)
 
 
@@ -379,7 +378,7 @@ class TrainStep:
 def _tree(path: str) -> tuple[str, ...]:
     """The steps to the tree of an argument: parameters and their states in an optimizer have one each."""
     first, *rest = pieces_of(path) or [""]
-    return (first, *(each for each in rest[:1] if each.startswith(".") or "param" in each))
+    return (first, *(step for step in rest[:1] if step.startswith(".") or "param" in step))
 
 
 def _layers(one: SplitArgument, shape: Sequence[int]) -> int:

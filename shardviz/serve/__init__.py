@@ -9,5 +9,4 @@ apps          the application of each role: a visitor, those who follow, a pupil
 driver        its terminal: keys come in, pictures go out, and nothing else
 lecture       where the teacher and the pupils are, and what they predict, in memory
 addresses     the port to listen at, or the next free one, and the names under which pages may reach it
-page          what the browser loads besides textual-serve's script; nothing comes from elsewhere
-"""
+page          what the browser loads besides textual-serve's script; nothing comes from elsewhere"""

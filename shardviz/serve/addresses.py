@@ -2,8 +2,7 @@
 
 A browser runs scripts of any page, also against servers on this machine, and a name of the attacker's may
 lead here (DNS rebinding). So each request has to name its server (Host), and each websocket the page that it
-comes from (Origin).
-"""
+comes from (Origin)."""
 
 from __future__ import annotations
 

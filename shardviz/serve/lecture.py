@@ -2,8 +2,7 @@
 and the page that tells a teacher so.
 
 It is kept in memory alone, of nobody's name. Who has left counts no more; the predictions are kept, by the
-name that the page gave the browser's tab, its seat, for a connection that breaks.
-"""
+name that the page gave the browser's tab, its seat, for a connection that breaks."""
 
 from __future__ import annotations
 
@@ -203,11 +202,11 @@ def _stages(lesson: Lesson, led: Shared, counts: ClassCounts) -> str:
 
 def _elsewhere(led: Shared, counts: ClassCounts) -> str:
     """A row for each other lesson that a pupil has open, and for problems of their own."""
-    found: Counter[str] = Counter()
+    by_lesson: Counter[str] = Counter()
     for place, count in counts.places.items():
         if place.lesson != led.lesson:
-            found[place.lesson] += count
-    rows = [(_title(name), count) for name, count in sorted(found.items())]
+            by_lesson[place.lesson] += count
+    rows = [(_title(name), count) for name, count in sorted(by_lesson.items())]
     return _table("Elsewhere", rows, counts.pupils) if rows else ""
 
 

@@ -5,8 +5,7 @@ application offers a guest nothing that writes a file, and one text that may nam
 `refuse_files` is the lock: Python announces every file, program and connection that is about to be opened,
 and all that the application does not need is refused, and a machine's file wherever it lies. (The compilers'
 own process has no such lock: it takes no text of a visitor for a path. And Python does not announce
-`os.stat`, `os.mkfifo`, or calls that C libraries make by themselves.)
-"""
+`os.stat`, `os.mkfifo`, or calls that C libraries make by themselves.)"""
 
 from __future__ import annotations
 

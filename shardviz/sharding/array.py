@@ -61,8 +61,7 @@ class ShardedArray:
 
     `dims` are the names of the dimensions (einsum letters, or longer names), `shape` their global sizes in
     elements, `dtype` an HLO name as `canonical_dtype` gives it. Raises `QuestionError` for a spec of another
-    rank, a negative size, or an unknown dtype.
-    """
+    rank, a negative size, or an unknown dtype."""
 
     name: str
     dims: tuple[str, ...]
@@ -122,13 +121,13 @@ def shard_shape(shape: tuple[int, ...], spec: PartitionSpec, mesh: Mesh) -> tupl
 def canonical_dtype(name: str) -> str:
     """The HLO name of a dtype as HLO, JAX, NumPy or MLIR name it. Raises `QuestionError`."""
     text = name.strip().lower()
-    found = _ALIASES.get(text, text)
-    if found not in BITS:
-        found = text.replace("float", "f").replace("_", "")
-    if found not in BITS:
+    dtype = _ALIASES.get(text, text)
+    if dtype not in BITS:
+        dtype = text.replace("float", "f").replace("_", "")
+    if dtype not in BITS:
         problem = f"unknown dtype {quote(name)}"
         raise QuestionError(problem, "use for example bf16, f32, f16, f8e4m3fn, s8, s32")
-    return found
+    return dtype
 
 
 def jax_name(dtype: str) -> str:

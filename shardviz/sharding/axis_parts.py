@@ -1,8 +1,7 @@
 """Parts of mesh axes: ``X:(2)4`` are 4 of the devices along X, with 2 such parts in front of it.
 
 An axis of N devices is seen as a row-major grid of (before, size, N / (before × size)); the part is its
-middle dimension. Shardy writes sub-axes so (https://openxla.org/shardy/sharding_representation).
-"""
+middle dimension. Shardy writes sub-axes so (https://openxla.org/shardy/sharding_representation)."""
 
 from __future__ import annotations
 
@@ -84,13 +83,13 @@ def _is_within(name: str, whole: str) -> bool:
 def joined_parts(axes: Iterable[str], axis_sizes: Mapping[str, int]) -> tuple[str, ...]:
     """The axes, with neighbouring parts of one axis joined to one part, or to the whole axis. An axis without
     a size stays in parts."""
-    found: list[str] = []
+    joined: list[str] = []
     for name in axes:
-        part, last = axis_part(name), axis_part(found[-1]) if found else None
+        part, last = axis_part(name), axis_part(joined[-1]) if joined else None
         if part and last and part.axis == last.axis and last.before * last.size == part.before:
-            found.pop()
+            joined.pop()
             part = SubAxis(part.axis, last.before, last.size * part.size)
         if part is not None:
             name = part.axis if part.size == axis_sizes.get(part.axis) else str(part)
-        found.append(name)
-    return tuple(found)
+        joined.append(name)
+    return tuple(joined)

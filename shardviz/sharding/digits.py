@@ -3,8 +3,7 @@
 A `Digit` is the part ``number // stride % size`` of a number. A nest of digits, major first, stands for the
 numbers ``sum(i_k * stride_k)`` in row-major order of the indices: ``((4, 1), (2, 4))`` is 0, 4, 1, 5, 2, 6,
 3, 7. So a million devices stay a few numbers. A position in a mesh is a number in the mixed radix of its
-axes: on X=2, Y=4 the digit (2, 4) is X, and (2, 2), the major half of the other, is ``Y:(1)2``.
-"""
+axes: on X=2, Y=4 the digit (2, 4) is X, and (2, 2), the major half of the other, is ``Y:(1)2``."""
 
 from __future__ import annotations
 
@@ -57,10 +56,10 @@ def shortest_iota(reshape: Sequence[int], perm: Sequence[int]) -> tuple[list[int
 
 
 def numbers(nest: Iterable[tuple[int, int]]) -> list[int]:
-    found = [0]
+    values = [0]
     for size, stride in nest:
-        found = [number + stride * i for number in found for i in range(size)]
-    return found
+        values = [number + stride * i for number in values for i in range(size)]
+    return values
 
 
 def length(nest: Iterable[Digit]) -> int:
@@ -128,31 +127,30 @@ def pieces(digit: Digit, sizes: Sequence[int]) -> list[tuple[int, int, int]] | N
 
     Each is (index into sizes, how many parts lie above it, its own size), major first: the digit (2, 1) over
     sizes (2, 4) is [(1, 2, 2)], the minor half of the second one. None when it crosses the digits of `sizes`
-    without dividing them.
-    """
-    found, covered = [], 1
+    without dividing them."""
+    parts, covered = [], 1
     for index, whole in enumerate(row_major(sizes)):
         top = whole.stride * whole.size
         start, stop = max(digit.stride, whole.stride), min(digit.stride * digit.size, top)
         if start < stop:
             if start % whole.stride or top % stop or stop % start:
                 return None
-            found.append((index, top // stop, stop // start))
+            parts.append((index, top // stop, stop // start))
             covered *= stop // start
-    return found if covered == digit.size else None
+    return parts if covered == digit.size else None
 
 
 def through(digits: Iterable[Digit], nest: Sequence[Digit]) -> Nest | None:
     """Digits of a place as digits of the number that `nest` has there; None when they cut it unevenly."""
-    found: list[Digit] = []
+    mapped: list[Digit] = []
     for digit in digits:
         parts = pieces(digit, [whole.size for whole in nest]) if digit.size > 1 else []
         if parts is None:
             return None
         for index, above, size in parts:
             whole = nest[index]
-            found.append(Digit(size, whole.stride * (whole.size // (above * size))))
-    return merged(found)
+            mapped.append(Digit(size, whole.stride * (whole.size // (above * size))))
+    return merged(mapped)
 
 
 def digits_of_blocks(parts: Sequence[int], blocks: Sequence[tuple[int, ...]]) -> tuple[Nest, ...] | None:
@@ -162,16 +160,16 @@ def digits_of_blocks(parts: Sequence[int], blocks: Sequence[tuple[int, ...]]) ->
     lowest: dict[tuple[int, ...], int] = {}
     for device, block in enumerate(blocks):
         lowest.setdefault(block, device)
-    found = []
+    nests = []
     for dim, count in enumerate(parts):
         line = [lowest.get(tuple(i if d == dim else 0 for d in range(len(parts)))) for i in range(count)]
         if (digits := nest_of(line)) is None:
             return None
-        found.append(digits)
+        nests.append(digits)
     for device, block in enumerate(blocks):
-        if any(value(digits, device) != index for digits, index in zip(found, block, strict=True)):
+        if any(value(digits, device) != index for digits, index in zip(nests, block, strict=True)):
             return None
-    return tuple(found)
+    return tuple(nests)
 
 
 def part_name(part: SubAxis, sizes: AxisSizes) -> str:
@@ -191,23 +189,23 @@ def part_digits(parts: Iterable[SubAxis], sizes: AxisSizes) -> list[Digit]:
 def axes_of_digits(digits: Iterable[Digit], sizes: AxisSizes) -> tuple[str, ...] | None:
     """The mesh axes and parts of axes, major first, that make the same digits; None when there are none. Axes
     of size 1 make no digit and are never among them."""
-    found: list[str] = []
+    axes: list[str] = []
     names = [*sizes]
     for digit in merged(digits):
         if (parts := pieces(digit, tuple(sizes.values()))) is None:
             return None
-        found += (part_name(SubAxis(names[index], above, size), sizes) for index, above, size in parts)
-    return tuple(found)
+        axes += (part_name(SubAxis(names[index], above, size), sizes) for index, above, size in parts)
+    return tuple(axes)
 
 
 def axes_of_groups(
     groups: Sequence[Sequence[Digit]], sizes: AxisSizes, sets: int = 0
 ) -> tuple[tuple[str, ...], ...] | None:
     """`axes_of_digits` of each group, of which so many at the end are sets; None where one has none."""
-    found: list[tuple[str, ...]] = []
+    by_group: list[tuple[str, ...]] = []
     for left, group in zip(range(len(groups), 0, -1), groups, strict=True):
         in_order = sorted(group, key=lambda digit: -digit.stride) if left <= sets else group
         if (axes := axes_of_digits(in_order, sizes)) is None:
             return None
-        found.append(axes)
-    return tuple(found)
+        by_group.append(axes)
+    return tuple(by_group)

@@ -52,8 +52,7 @@ class Layout:
     Single positions are computed on demand; `shards` and `bounds` give all of them at once as NumPy arrays.
     An array whose spec names the devices of another order is laid out on the mesh in that order; of one on a
     single device the others hold slices without elements. Raises `QuestionError` when the spec does not fit
-    the array or the mesh, or the rank is above 8.
-    """
+    the array or the mesh, or the rank is above 8."""
 
     array: ShardedArray
     mesh: Mesh

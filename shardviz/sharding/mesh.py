@@ -23,8 +23,7 @@ class Mesh:
     `device_order` lists device ids in row-major order of the mesh's coordinates (the last axis moves
     fastest). None leaves it to `jax.make_mesh`: 0, 1, 2, … on simulated devices and on GPUs, on a TPU as
     suits its torus. Raises `QuestionError` for a bad name, a name used twice, a size below 1, or an order
-    that is not a permutation of the device ids.
-    """
+    that is not a permutation of the device ids."""
 
     axis_names: tuple[str, ...]
     axis_sizes: tuple[int, ...]
@@ -159,15 +158,15 @@ def is_axis_name(name: str) -> bool:
 
 def writable_names(names: Iterable[str]) -> tuple[str, ...]:
     """Names as every notation can write them, with _ in place of what offends: JAX takes any."""
-    found: list[str] = []
+    written: list[str] = []
     for name in names:
         name = re.sub(r"[^A-Za-z0-9_]", "_", name)
         if not is_axis_name(name):
             name = f"axis_{name.strip('_')}"
-        while name in found:
+        while name in written:
             name += "_"
-        found.append(name)
-    return tuple(found)
+        written.append(name)
+    return tuple(written)
 
 
 def axes_like(unknown: str, axis_names: Sequence[str]) -> str:

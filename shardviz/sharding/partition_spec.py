@@ -21,8 +21,7 @@ class PartitionSpec:
     further (JAX's ``P.UNCONSTRAINED``). `devices` are the ids of the devices that hold the array, where these
     are not the mesh's in its order: one that holds all of it (`jax.sharding.SingleDeviceSharding`), or all of
     them in the row-major order of another mesh of the same axes. Raises `QuestionError` when an axis occurs
-    more than once, and when an array on one device is split.
-    """
+    more than once, and when an array on one device is split."""
 
     dims: tuple[tuple[str, ...], ...]
     unreduced: tuple[str, ...] = ()

@@ -36,8 +36,7 @@ class BlockwiseMatmul:
 
     The blocks are the chunks of the run, each of which takes its part of the `matmul_seconds` on a device.
     `before` is the step before it that is a matmul, and its seconds, under which an argument can be gathered
-    whole ahead of time, as fully sharded data parallelism does.
-    """
+    whole ahead of time, as fully sharded data parallelism does."""
 
     run: CollectiveRun
     step: Step
@@ -51,19 +50,19 @@ class BlockwiseMatmul:
         """(members, blocks): the slot in which a member multiplies a block. Slot n follows round n."""
         run = self.run
         members, blocks = run.schedule.pattern.group_size, run.schedule.chunks
-        found = np.full((members, blocks), NEVER)
+        slots = np.full((members, blocks), NEVER)
         if self.is_gather:
             for member in range(members):
-                found[member, run.held_chunks(member, False)] = 0
+                slots[member, run.held_chunks(member, False)] = 0
         for number in range(1, self.rounds + 1):
             sends = run.schedule.round(number).expanded(blocks)
             # What arrives is multiplied after its round, what is sent before it.
             who, slot = (sends.dst, number) if self.is_gather else (sends.src, number - 1)
-            new = found[who, sends.chunk] == NEVER
-            found[who[new], sends.chunk[new]] = slot
+            new = slots[who, sends.chunk] == NEVER
+            slots[who[new], sends.chunk[new]] = slot
         if not self.is_gather:
-            found[found == NEVER] = self.rounds
-        return found
+            slots[slots == NEVER] = self.rounds
+        return slots
 
     @property
     def rounds(self) -> int:
@@ -78,7 +77,7 @@ class BlockwiseMatmul:
     def slots(self) -> tuple[Slot, ...]:
         """The time of every slot: rounds follow one another, and so does the work of the busiest member. Of a
         gather the work of a slot waits for its round; of a sum a round waits for the work before it."""
-        each = self.matmul_seconds / self.run.schedule.chunks
+        block_seconds = self.matmul_seconds / self.run.schedule.chunks
         counts = [int((self.slot_of == slot).sum(axis=1).max(initial=0)) for slot in range(self.rounds + 1)]
         slots = []
         start = self.run.timeline.start
@@ -89,7 +88,7 @@ class BlockwiseMatmul:
             took = self.run.timeline[slot - 1].seconds if slot else 0.0
             sent = round_begin + took if slot else sent
             begin = max(worked, sent) if self.is_gather and slot else worked
-            worked = begin + count * each
+            worked = begin + count * block_seconds
             slots.append(Slot((begin, worked), (round_begin, sent) if slot else (0.0, 0.0)))
         return tuple(slots)
 
@@ -151,7 +150,7 @@ def matmul_of_step(plan: Plan, placed: PlacedMesh, number: int, run: CollectiveR
     is_gather = step.op == "all_gather"
     before = None
     earlier = plan.steps[: number - 1]
-    if is_gather and not any(each.array == step.array and (each.einsum or each.function) for each in earlier):
+    if is_gather and not any(prev.array == step.array and (prev.einsum or prev.function) for prev in earlier):
         matmuls = [index for index, step in enumerate(earlier, 1) if step.einsum is not None]
         hides = seconds[matmuls[-1] - 1] if matmuls else None
         before = None if hides is None else (matmuls[-1], hides)
@@ -163,7 +162,7 @@ def _beside(plan: Plan, number: int) -> int | None:
     step = plan.steps[number - 1]
     if step.op == "all_gather":
         later = range(number + 1, len(plan.steps) + 1)
-        index = next((each for each in later if plan.steps[each - 1].op in LOCAL_OPS), None)
+        index = next((candidate for candidate in later if plan.steps[candidate - 1].op in LOCAL_OPS), None)
         return index if index is not None and step.array in plan.steps[index - 1].operands else None
     is_sum = step.op in ("psum", "psum_scatter") and number > 1
     return number - 1 if is_sum and plan.steps[number - 2].array == step.array else None

@@ -284,8 +284,8 @@ def small_example(question: CollectiveQuestion) -> CollectiveQuestion | None:
     except QuestionError:
         return None
     shards = counted_shards(small, question.operation)
-    found = replace(question, layout=small, shards=shards, counted=True, is_smaller=True)
-    return None if shards is None else found
+    smaller = replace(question, layout=small, shards=shards, counted=True, is_smaller=True)
+    return None if shards is None else smaller
 
 
 @dataclass(frozen=True)

@@ -77,14 +77,14 @@ class PlanRun:
         problem = self.plan.problem
         first = 1 if any(FUNCTIONS[part.function].of_positive for part in problem.parts) else -3.5
         most, rows = 10 if len(problem.parts) < 3 else 5, _rows(problem)
-        found: list[Values] = []
+        arguments: list[Values] = []
         for number, array in enumerate(problem.arguments):
             shape = (self.mesh.group_size(array.decided_spec.unreduced), *array.shape)
             counted = np.arange(math.prod(shape)).reshape(shape) + number
             is_counted = self.is_whole or array.name in rows
             values = counted % rows.get(array.name, most) if is_counted else (counted * 7 % 9 + first) / 4
-            found.append(values.astype(numpy_dtype(array.dtype)))
-        return tuple(found)
+            arguments.append(values.astype(numpy_dtype(array.dtype)))
+        return tuple(arguments)
 
     @cached_property
     def given(self) -> tuple[HeldCopy, ...]:
@@ -94,12 +94,12 @@ class PlanRun:
     @cached_property
     def steps(self) -> tuple[StepRun, ...]:
         held = dict(zip(self.copies.given, self.given, strict=True))
-        found = []
+        runs = []
         for index, (step, made) in enumerate(zip(self.plan.steps, self.copies.made, strict=True)):
             before = tuple(held[copy] for copy in self.copies.taken[index])
             held[made] = HeldCopy(self._layout(made), self._after(index, step, before))
-            found.append(StepRun(index + 1, step, before, held[made]))
-        return tuple(found)
+            runs.append(StepRun(index + 1, step, before, held[made]))
+        return tuple(runs)
 
     @cached_property
     def results(self) -> tuple[Values, ...]:
@@ -125,7 +125,7 @@ class PlanRun:
         digits = ", to six digits" * (not self.is_whole)
         note = f"after {where}{digits}; the result is {'not ' * is_other}that of the program on one device"
         verdict = "different" if different or is_other else "equal"
-        return Verdict(ran, VerificationResult(verdict, sum(each.size for each in after), note=note))
+        return Verdict(ran, VerificationResult(verdict, sum(values.size for values in after), note=note))
 
     def _differ(self, ours: Values, theirs: Values) -> bool:
         most = 0 if self.is_whole else ROUNDING * float(np.abs(ours).max(initial=0))
@@ -145,16 +145,16 @@ class PlanRun:
             return np.stack([shard[tuple(slice(*own) for own in bounds)] for shard, bounds in pairs])
         if step.op == "mask":
             keepers = {group[0] for group in mesh.groups(step.axes)}
-            return np.stack([shard * (place in keepers) for place, shard in enumerate(values)])
+            return np.stack([shard * (position in keepers) for position, shard in enumerate(values)])
         question = question_of_step(self.plan, index + 1)
-        found = Frames(question.schedule, question.operation, mesh, values).after
-        assert found is not None
-        if found.ndim > values.ndim:  # the pieces of the group, one after the other
+        result = Frames(question.schedule, question.operation, mesh, values).after
+        assert result is not None
+        if result.ndim > values.ndim:  # the pieces of the group, one after the other
             sizes = tuple(map(mesh.axis_size, step.axes))
             joined = collected(values.shape[1:], moved_axes(step, mesh).removed, sizes)
             order = (0, *(dim + 1 for dim in joined.order))
-            found = found.reshape(-1, *joined.grid).transpose(order).reshape(-1, *joined.shape)
-        return found
+            result = result.reshape(-1, *joined.grid).transpose(order).reshape(-1, *joined.shape)
+        return result
 
     def _computed(self, index: int, before: tuple[HeldCopy, ...]) -> Values:
         """A statement, by the same code that JAX is given."""
@@ -162,9 +162,9 @@ class PlanRun:
         operands = [f"operands[{number}]" for number in range(len(before))]
         code = compile(statement_code(part, operands, local=self.copies.local(index)), "<statement>", "eval")
         made = np.empty((self.mesh.size, *self.copies.shard(self.copies.made[index])))
-        for place in range(self.mesh.size):
-            names = {"jnp": _Numpy(), "jax": _jax(self.mesh, place)}
-            made[place] = eval(code, names | {"operands": [held.values[place] for held in before]})
+        for position in range(self.mesh.size):
+            names = {"jnp": _Numpy(), "jax": _jax(self.mesh, position)}
+            made[position] = eval(code, names | {"operands": [held.values[position] for held in before]})
         return made
 
 
@@ -220,7 +220,7 @@ def _small_sizes(plan: Plan) -> dict[str, int]:
         if part.function == "top_k":
             root = roots[part.whole[0]]
             sizes[root] *= -(-int(part.number or 1) // sizes[root])
-    every = [each for part in problem.parts for each in part.merged]
+    every = [merge for part in problem.parts for merge in part.merged]
     for whole, factors in every * len(every):  # a factor may be a product, too
         product = math.prod(sizes[roots[factor]] for factor in factors)
         lacking = parts[roots[whole]] // math.gcd(product, parts[roots[whole]])
@@ -287,11 +287,11 @@ def _vjp(function: Callable[[Values], Values], x: Values, step: float = 1e-5) ->
     """`jax.vjp` by differences: gradients are good to about ten digits."""
 
     def gradient(given: Values) -> list[Values]:
-        found = np.zeros_like(x)
-        for place in np.ndindex(x.shape):
+        grad = np.zeros_like(x)
+        for index in np.ndindex(x.shape):
             beside = np.zeros_like(x)
-            beside[place] = step
-            found[place] = ((function(x + beside) - function(x - beside)) * given).sum() / (2 * step)
-        return [found]
+            beside[index] = step
+            grad[index] = ((function(x + beside) - function(x - beside)) * given).sum() / (2 * step)
+        return [grad]
 
     return None, gradient

@@ -48,8 +48,7 @@ class CollectiveQuestion:
     where only chunks are followed. `final_positions` are the mesh positions whose results, one behind the
     other on dimension 0, are what `shard_map` returns for the `out_specs` `final_spec`; empty where they
     cannot be. `counted`: the numbers are only examples, 0, 1, 2, … `is_smaller`: the array stands for one
-    that is too large to be followed with numbers.
-    """
+    that is too large to be followed with numbers."""
 
     operation: Operation
     layout: Layout
@@ -190,8 +189,8 @@ def _check_shards(operation: Operation, layout: Layout, given: bool) -> None:
         if given:
             would = " or ".join(f"{math.prod(shape):,}" for shape in shapes) + " numbers"
             would += "" if len(shapes[0]) == 1 else f" in the shape {shown}"
-        each = " or ".join(f"{size:,}" for size in error.sizes)
-        hint = f"{would} would work: {each} along that dimension on each device"
+        sizes = " or ".join(f"{size:,}" for size in error.sizes)
+        hint = f"{would} would work: {sizes} along that dimension on each device"
         raise QuestionError(error.message, hint) from None
 
 

@@ -79,8 +79,8 @@ def parse_targets(text: str, devices: int = 0) -> tuple[Target, ...]:
     size it suggests those of a mesh with so many `devices`."""
     if text.strip().lower() == "none":
         return ()
-    found = (_target(piece, text, start, devices) for piece, start in listed(text))
-    return tuple({target.name: target for target in found}.values())
+    targets = (_target(piece, text, start, devices) for piece, start in listed(text))
+    return tuple({target.name: target for target in targets}.values())
 
 
 def check_axis_types(problem: Problem) -> None:
@@ -179,11 +179,11 @@ def versions_of(*packages: str) -> tuple[tuple[str, str], ...]:
     """(name, version) of those packages that are installed."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = []
+    installed = []
     for package in packages:
         with suppress(PackageNotFoundError):
-            found.append((package, version(package)))
-    return tuple(found)
+            installed.append((package, version(package)))
+    return tuple(installed)
 
 
 def older_than(found: str, needed: str) -> bool:
@@ -201,14 +201,14 @@ def libtpu_mismatch(versions: Sequence[tuple[str, str]]) -> str:
     Each release of jax names the libtpu that it was built with in the metadata of its extra "tpu"."""
     from importlib.metadata import requires
 
-    found = dict(versions)
-    if not {"jax", "libtpu"} <= found.keys():
+    present = dict(versions)
+    if not {"jax", "libtpu"} <= present.keys():
         return ""
     for requirement in requires("jax") or ():
         asked = re.match(r"libtpu ?==((?:[0-9]+\.)*)\*", requirement)
-        if asked and not f"{found['libtpu']}.".startswith(asked[1]):
+        if asked and not f"{present['libtpu']}.".startswith(asked[1]):
             return (
-                f"jax {found['jax']} asks for libtpu {asked[1]}*, and {found['libtpu']} is installed: "
+                f"jax {present['jax']} asks for libtpu {asked[1]}*, and {present['libtpu']} is installed: "
                 "jax.profiler.trace can end the process"
             )
     return ""

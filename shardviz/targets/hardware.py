@@ -31,8 +31,7 @@ def machine_for(named: str | Machine | None, targets: Iterable[Target], mesh: Me
     """The machine of `--machine`; where nothing is `named`, the first TPU or GPU target of the mesh's size;
     without one, v5e chips of which every mesh axis is a ring (`Machine.assumed`).
 
-    Raises `QuestionError` for a machine that does not exist or has a bad file.
-    """
+    Raises `QuestionError` for a machine that does not exist or has a bad file."""
     if isinstance(named, Machine):
         return named
     if named is not None and named.strip():
@@ -131,8 +130,7 @@ DEVICES = 8
 class Choice:
     """A target, or one of many: `name` can be given as it stands, `what` says what it is.
 
-    `machine` has the figures of its hardware; None where another choice has them, and for others.
-    """
+    `machine` has the figures of its hardware; None where another choice has them, and for others."""
 
     name: str
     what: str
@@ -185,8 +183,8 @@ def _group(process: ProcessName, title: str, choices: tuple[Choice, ...], takes:
 
 def _tpu(chip: TpuChip) -> Choice:
     name, *_ = chip.names_of_size(DEVICES)
-    each = f"{plural(chip.devices_per_chip, 'device')} a chip"
-    what = f"{chip.device_kind}: {each}, a {chip.rank}-D torus, pods of up to {chip.pod:,} chips"
+    per_chip = f"{plural(chip.devices_per_chip, 'device')} a chip"
+    what = f"{chip.device_kind}: {per_chip}, a {chip.rank}-D torus, pods of up to {chip.pod:,} chips"
     return Choice(name, what, parse_cluster(slices_name(chip.name, (1,) * chip.rank)))
 
 

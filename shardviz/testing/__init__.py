@@ -10,8 +10,7 @@ or exceeds a chip's memory.
         shardviz.testing.check_baseline(step, params, batch, path="train_step.json", target="v5p:4x4x4")
 
     def test_the_model_fits():
-        shardviz.testing.assert_fits("llama-3-8b", "fsdp", "data=16", "v6e:4x4", batch=16)
-"""
+        shardviz.testing.assert_fits("llama-3-8b", "fsdp", "data=16", "v6e:4x4", batch=16)"""
 
 from __future__ import annotations
 

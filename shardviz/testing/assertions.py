@@ -76,8 +76,7 @@ def assert_collectives(
 
     Raises `AssertionError` with the expected and actual collectives and their source lines, also if a loop of
     unknown length or unreadable text leaves a number unknown. Raises `QuestionError` if nothing is checked,
-    for an axis that the mesh does not have, and for `max_seconds` without a target.
-    """
+    for an axis that the mesh does not have, and for `max_seconds` without a target."""
 
     expected = {
         "all-gather": all_gather,
@@ -99,11 +98,11 @@ def assert_collectives(
         raise QuestionError("no operation is named, so there is nothing to check", hint)
     report = report_on(program, args, kwargs, target, timeout)
     _check_axes(named, report)
-    found = tallies(report.collectives, named, rest)
-    if not all(tally.is_met for tally in found) or report.module.unread:
+    counted = tallies(report.collectives, named, rest)
+    if not all(tally.is_met for tally in counted) or report.module.unread:
         from shardviz.render.programs.changes_view import expectation_text
 
-        raise AssertionError(expectation_text(report.module, report.mesh, found))
+        raise AssertionError(expectation_text(report.module, report.mesh, counted))
     if most_bytes is most_seconds is most_memory is None:
         return
     if most_seconds is not None and report.compiled is None:
@@ -151,17 +150,17 @@ def report_on(
 def _expected(op: str, given: Runs | Mapping[str | tuple[str, ...], Runs]) -> Expected:
     if not isinstance(given, Mapping):
         return _number(op, given)
-    found: dict[tuple[str, ...], int | None] = {}
+    by_axes: dict[tuple[str, ...], int | None] = {}
     for key, runs in given.items():
         axes = (key,) if isinstance(key, str) else key
         if not isinstance(axes, tuple) or not axes or not all(isinstance(axis, str) for axis in axes):
             raise QuestionError(f"{op.replace('-', '_')}: {quote(repr(key))} is not a mesh axis", AXES_HINT)
-        if any(frozenset(axes) == frozenset(other) for other in found):
+        if any(frozenset(axes) == frozenset(other) for other in by_axes):
             raise QuestionError(f"{op.replace('-', '_')} names {', '.join(axes)} twice", AXES_HINT)
-        found[axes] = _number(f"{op} over {', '.join(axes)}", runs)
-    if not found:
+        by_axes[axes] = _number(f"{op} over {', '.join(axes)}", runs)
+    if not by_axes:
         raise QuestionError(f"{op.replace('-', '_')}={{}} names no axis", AXES_HINT)
-    return found
+    return by_axes
 
 
 def _check_axes(expected: Mapping[str, Expected], report: Report) -> None:
@@ -244,8 +243,7 @@ def assert_fits(
 
     Raises `AssertionError` with a table of the memory if it does not fit with all that a compiler may
     allocate beyond the estimate. Raises `QuestionError` as `shardviz.model` does, and for a chip whose memory
-    is unknown.
-    """
+    is unknown."""
 
     from shardviz.api.modelling import model as model_report
 

@@ -47,8 +47,7 @@ def check_baseline(
     seconds or memory that differ by more than 1 %. Another mesh or machine always fails.
 
     Raises `BaselineChanged`, an `AssertionError`, with the changes, and `QuestionError` for a file or limits
-    that cannot be read.
-    """
+    that cannot be read."""
     __tracebackhide__ = True
 
     limits = parse_limits("seconds+1%,memory+1%" if fail_on is None else fail_on)

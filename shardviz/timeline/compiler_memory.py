@@ -160,9 +160,9 @@ def _assigned(
             sums[kind] += int(line["size"]) if in_hbm else 0
         elif in_hbm:
             known = None if kind in _WHOLE else ranges.get((line["name"], line["index"] or "{}"))
-            shape, place = _LAYOUT.sub("", line["shape"]), (allocation, int(line["offset"]))
+            shape, location = _LAYOUT.sub("", line["shape"]), (allocation, int(line["offset"]))
             live = known or (None, None)
-            values.append(_Value(line["name"], shape, int(line["bytes"]), place, kind, *live))
+            values.append(_Value(line["name"], shape, int(line["bytes"]), location, kind, *live))
     return sums, values
 
 
@@ -224,5 +224,5 @@ def _bytes(number: str, unit: str) -> int:
 
 def _four_digits(count: int) -> str:
     """``15.75 GiB``: compilers' limits have four digits."""
-    unit, size = next((each for each in (("GiB", GIB), ("MiB", 2**20)) if count >= each[1]), ("KiB", 2**10))
+    unit, size = next((pair for pair in (("GiB", GIB), ("MiB", 2**20)) if count >= pair[1]), ("KiB", 2**10))
     return f"{count / size:,.4g} {unit}"

@@ -23,8 +23,7 @@ class Drawing:
 
     The lanes go from the device outwards: compute, HBM, the mesh's axes, the network, the host. `durations`
     has how each operation was timed, `causes` the one whose end let it begin, -1 for none; `last` is the one
-    whose end is the end of the program.
-    """
+    whose end is the end of the program."""
 
     lanes: tuple[Lane, ...]
     ops: tuple[TimedOp, ...]
@@ -225,7 +224,7 @@ class _Drawer:
         the end of it."""
         last = before
         for runs in filter(None, ways):
-            body, taken = representative(runs), sum(each for _, each in runs)
+            body, taken = representative(runs), sum(repeats for _, repeats in runs)
             # A call of a single operation looks better without a frame.
             is_framed = step.kind != "call" or len(body.block.steps) > 1
             inside = times(count, None if step.count is None else taken)
@@ -234,7 +233,7 @@ class _Drawer:
             stop = begin + self.width(body)
             if is_framed:
                 name = caller if step.kind == "loop" else body.block.name
-                took = sum(run.duration * each for run, each in runs) / TICKS
+                took = sum(run.duration * repeats for run, repeats in runs) / TICKS
                 shown = None if step.kind == "branch" else step.count
                 span = TimeSpan(step.kind, name, begin / TICKS, stop / TICKS, shown, depth, took)
                 self.spans.append(span)

@@ -2,8 +2,7 @@
 
 The compiler's own cycles come first: TPU text has ``estimated_cycles`` on most fusions, GPU text a
 ``reification_cost`` where that was asked for. Elsewhere the roofline: the longer of FLOPs over the peak, or
-what matmuls take where they were measured, and of the bytes of operands and results over HBM's bandwidth.
-"""
+what matmuls take where they were measured, and of the bytes of operands and results over HBM's bandwidth."""
 
 from __future__ import annotations
 
@@ -292,8 +291,8 @@ class LinkTimes:
             return ()
         if axes not in self._members:
             self._members[axes] = {
-                mesh.device_id(position): divmod(place, mesh.group_size(axes))
-                for place, position in enumerate(chain.from_iterable(mesh.groups(axes)))
+                mesh.device_id(position): divmod(index, mesh.group_size(axes))
+                for index, position in enumerate(chain.from_iterable(mesh.groups(axes)))
             }
         pairs: dict[int, list[tuple[int, int]]] = {}
         for ends in record.groups:

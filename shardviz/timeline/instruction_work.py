@@ -298,8 +298,8 @@ def aliased_outputs(attributes: str) -> tuple[tuple[Path, int, Path], ...]:
 
 def alias_paths(text: str) -> tuple[tuple[Path, int, Path], ...]:
     """``{1}: (0, {}), {2}: (1, {0})``, as XLA writes what shares memory."""
-    found = _ALIAS.findall(text)
-    return tuple((_path(path), int(number), _path(inner)) for path, number, inner in found)
+    aliases = _ALIAS.findall(text)
+    return tuple((_path(path), int(number), _path(inner)) for path, number, inner in aliases)
 
 
 def part_of(value: Mapping[Path, _Held], path: Path) -> dict[Path, _Held]:
@@ -328,14 +328,14 @@ def valid_taps(size: int, taps: int, outputs: int, window: dict[str, str]) -> in
         return taps * outputs
     last = (size - 1) * spread
     step = spread // math.gcd(stride, spread)
-    found = 0
+    pairs = 0
     for tap in range(taps):
         # Outputs o with 0 <= o·stride + offset <= last and o·stride + offset divisible by the dilation.
         offset = tap * gap - low
         first = max(0, -(offset // stride)) if offset < 0 else 0
         end = min(outputs - 1, (last - offset) // stride)
-        starts = (each for each in range(first, first + step) if (each * stride + offset) % spread == 0)
+        starts = (out for out in range(first, first + step) if (out * stride + offset) % spread == 0)
         first = next(starts, end + 1)
         if first <= end:
-            found += (end - first) // step + 1
-    return found
+            pairs += (end - first) // step + 1
+    return pairs

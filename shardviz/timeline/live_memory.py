@@ -4,8 +4,7 @@ A buffer is live from the instruction that makes it to the last that reads it, u
 bitcasts, what a loop carries. A loop and a donated argument are written in place, as are operands that the
 compiler says may share their buffer with a result (``aliasing_operands``, ``output_to_operand_aliasing``) or,
 where it says nothing of it, those of elementwise work. On-chip memory (``S(1)``), the scratch memory of a
-collective, and holes in the compiler's one allocation do not count.
-"""
+collective, and holes in the compiler's one allocation do not count."""
 
 from __future__ import annotations
 
@@ -160,12 +159,12 @@ class _Liveness:
         return held
 
     def _parameter(self, rows: Rows, number: int, given: Sequence[Value] | None) -> Value:
-        place = rows.forms[number].parameter
-        if given is not None and place is not None and place < len(given):
-            return given[place]
+        index = rows.forms[number].parameter
+        if given is not None and index is not None and index < len(given):
+            return given[index]
         value = self._made(rows, number, len(self._order))
-        if given is None and place is not None:
-            self._arguments[place] = value
+        if given is None and index is not None:
+            self._arguments[index] = value
         return value
 
     def _element(self, value: Value, index: int | None) -> Value:
@@ -202,9 +201,9 @@ class _Liveness:
         if form.begins:
             return self._started(form.opcode, operands, value)
         if form.has_aliases:
-            for path, place, inner in aliased_outputs(form.tail):
-                if place < len(operands):
-                    value = self._replaced(value, path, _part(operands[place], inner))
+            for path, index, inner in aliased_outputs(form.tail):
+                if index < len(operands):
+                    value = self._replaced(value, path, _part(operands[index], inner))
         if form.has_aliases and (lists := _shared(form.tail)) is not None:
             results = dict(enumerate(_parts(value).values(), len(operands)))
             for numbers in lists:
@@ -264,8 +263,8 @@ class _Liveness:
         if line.opcode == "call" and callees:
             return self._follow(callees[0], operands, depth + 1)
         value = self._made(rows, number, now)
-        for place, branch in enumerate(callees, 1):
-            for buffer in _buffers(self._follow(branch, operands[place : place + 1], depth + 1)):
+        for index, branch in enumerate(callees, 1):
+            for buffer in _buffers(self._follow(branch, operands[index : index + 1], depth + 1)):
                 if buffer not in held:
                     self._bytes[buffer] = 0
         return value

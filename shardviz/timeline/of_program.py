@@ -128,7 +128,7 @@ def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
         replace(buffer, start=begins.get(buffer.first), end=finishes.get(buffer.last))
         for buffer in report.buffers
     )
-    peak_at = max(curve, key=lambda each: each[1], default=(0.0, 0))[0]
+    peak_at = max(curve, key=lambda point: point[1], default=(0.0, 0))[0]
     return replace(report, buffers=tuple(buffers), curve=tuple(curve), peak_at=peak_at)
 
 
@@ -153,7 +153,7 @@ def _notes(
     if loops := [*unknown_loops]:
         runs = "runs" if len(loops) == 1 else "run"
         yield f"the text does not tell how often {_named(loops)} {runs}: counted once"
-    estimates = {each.estimate for each in {*drawing.durations} if each.lane.kind == "compute"}
+    estimates = {timed.estimate for timed in {*drawing.durations} if timed.lane.kind == "compute"}
     if "compiler" not in estimates and "roofline" in estimates:
         counted = "FLOPs and bytes over the device's figures, which is a lower bound"
         if machine.device.matmuls:
@@ -162,7 +162,7 @@ def _notes(
     if timeline.unknown:
         yield f"the total leaves out operations without an estimate: {_named(timeline.unknown)}"
     if doubtful := drawing.named(
-        lambda each: each.estimate == "compiler" and (each.seconds or 0.0) < DOUBTED * (each.least or 0.0)
+        lambda timed: timed.estimate == "compiler" and (timed.seconds or 0.0) < DOUBTED * (timed.least or 0.0)
     ):
         yield f"doubtful: the compiler's estimate of {_named(doubtful)} is faster than the roofline"
     if unread := len(module.unread):

@@ -55,8 +55,7 @@ class MemoryReport:
     allows, None where it is not known. `curve` has (seconds on the drawn clock, live bytes from then on),
     `peak_at` the seconds of the peak; both need a timeline (`on_clock`). `order` has the same by instruction:
     (name, live bytes while it runs), in the order in which they run. `buffers` are the largest at the peak,
-    largest first. Beyond an estimate a compiler may allocate the part `allocated` of it.
-    """
+    largest first. Beyond an estimate a compiler may allocate the part `allocated` of it."""
 
     by: Literal["compiler", "estimate"]
     argument_bytes: int
@@ -105,8 +104,7 @@ class TimedOp:
     counted, `optimistic` why it may take longer, "" of what was measured or compiled, `source` the user's
     line. `after` numbers the operations that it waited for: the one that let it begin first, then those whose
     results it reads. `bytes` are those of a collective or of HBM traffic.
-    `collective` is the name of the program's collective that it is, or that it has inside, or "".
-    """
+    `collective` is the name of the program's collective that it is, or that it has inside, or ""."""
 
     name: str
     op: str
@@ -164,8 +162,7 @@ class ProgramTimeline:
     `utilisation` is FLOPs over peak × total, None without a peak. `unknown` names the operations that nobody
     can estimate: the total leaves them out. `notes` are warnings, a sentence each.
     `links` is how people call the links within a slice, or a node, of the machine: "ICI", "NVLink".
-    `critical_path` are numbers of operations, first to last.
-    """
+    `critical_path` are numbers of operations, first to last."""
 
     title: str
     machine: str

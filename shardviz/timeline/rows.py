@@ -1,7 +1,6 @@
 """The instructions of a computation as columns, in which those that differ in names alone share a form.
 
-A program of many layers has few forms: what is asked of each instruction is found once for each of these.
-"""
+A program of many layers has few forms: what is asked of each instruction is found once for each of these."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ XLA's latency-hiding scheduler lets asynchronous operations run beside the other
 figure for each. A loop is one instruction to it, without what its body waits for; here the body is counted
 with that, in full. The text is a `ScheduleProto` as protobuf prints it: the module as it was before
 memory-space assignment, and for each computation that holds asynchronous operations when each instruction
-starts and ends. libtpu writes it for ``xla_dump_latency_hiding_schedule``; for GPUs a cycle is 1 µs.
-"""
+starts and ends. libtpu writes it for ``xla_dump_latency_hiding_schedule``; for GPUs a cycle is 1 µs."""
 
 from __future__ import annotations
 
@@ -107,7 +106,7 @@ def read_schedule(text: str) -> CompilerSchedule:
     simulated = {message.get("computation_id", ""): message for message in messages}.values()
     entry, names, instructions = _read_module(text[:begin])
     cycles = next(filter(None, (_number(each, "cycles_per_microsecond") for each in simulated)), 1.0)
-    computations = tuple(_computation(each, names, instructions) for each in simulated)
+    computations = tuple(_computation(computation, names, instructions) for computation in simulated)
     return CompilerSchedule(computations, cycles, entry, is_complete)
 
 
@@ -158,9 +157,9 @@ def _computation(
 ) -> ScheduledComputation:
     id_ = int(_number(simulated, "computation_id"))
     scheduled = []
-    for each in simulated.get("instructions", ()):
-        number = int(_number(each, "id"))
-        start, end = (_number(each, f"{when}_timestamp_cycles") for when in ("start", "end"))
+    for instruction in simulated.get("instructions", ()):
+        number = int(_number(instruction, "id"))
+        start, end = (_number(instruction, f"{when}_timestamp_cycles") for when in ("start", "end"))
         fields = instructions.get(number, {})
         opcode = fields.get("opcode", [""])[0]
         calls = fields.get("called_computation_ids", []) if opcode in CONTROL else []
@@ -173,7 +172,7 @@ def _computation(
                 opcode,
                 start,
                 max(start, end),
-                int(_number(each, "memory_usage_after")),
+                int(_number(instruction, "memory_usage_after")),
                 tuple(int(called) for called in calls if called.isdecimal()),
                 tuple(int(operand) for operand in operands if operand.isdecimal()),
             )
@@ -183,7 +182,7 @@ def _computation(
     total = _number(statistics, "total_cycles")
     waited = {key for key in statistics if key.endswith("_wasted_cycles")} - {"total_wasted_cycles"}
     busy = total - sum(_number(statistics, key) for key in waited)
-    cycles = max((each.end for each in scheduled), default=total)
+    cycles = max((instruction.end for instruction in scheduled), default=total)
     return ScheduledComputation(id_, names.get(id_, ""), tuple(scheduled), cycles, busy)
 
 

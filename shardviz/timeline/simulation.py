@@ -4,8 +4,7 @@ beside it.
 An asynchronous operation begins at one step and is waited for at another, maybe in the next iteration of a
 loop: then the loop's state carries it, and it is known by its path there. Operations that occupy the same
 links queue in the order in which they begin. A loop's body is simulated until an iteration ends in the state
-in which it began, and counts as often as is left; the longest branch of a conditional counts.
-"""
+in which it began, and counts as often as is left; the longest branch of a conditional counts."""
 
 from __future__ import annotations
 
@@ -82,8 +81,7 @@ class BlockRun:
     step runs, with how often: not at all of a branch that is not the longest. `busy` and `waited_for` are the
     ticks for which each lane is in use, and for which the device waits for it; these and `flops` are of all
     runs within. `free` says until when links are in use, `leaves` what is under way at the end; `late` how
-    long it waited for what an earlier iteration began, of which `enters` was left then.
-    """
+    long it waited for what an earlier iteration began, of which `enters` was left then."""
 
     block: Block
     starts: list[int]

@@ -40,7 +40,7 @@ def unrolled(timeline: ProgramTimeline, limit: int) -> ProgramTimeline:
     ops = map(unroller.ops.__getitem__, indexes)
     return replace(
         timeline,
-        ops=tuple(replace(op, after=tuple(new[each] for each in op.after)) for op in ops),
+        ops=tuple(replace(op, after=tuple(new[index] for index in op.after)) for op in ops),
         spans=tuple(unroller.spans),
         drawn_seconds=root.seconds,
         critical_path=(),
@@ -141,8 +141,7 @@ class _Unroller:
     def stretch(self, stretch: _Stretch, begin: float, scale: float, since: int) -> None:
         """All runs of a stretch from `begin` on, `scale` times as long.
 
-        Operations wait for the last copies of others, not for those before the one numbered `since`.
-        """
+        Operations wait for the last copies of others, not for those before the one numbered `since`."""
         span, length = stretch.span, stretch.seconds * scale
         if span.depth >= 0 and length:
             self.spans.append(replace(span, start=begin, end=begin + length, seconds=length))
@@ -175,8 +174,8 @@ class _Unroller:
                 self._left -= 1
             else:
                 op = self._of.ops[which]
-                found = (self._latest.get(number, -1) for number in op.after)
-                after = tuple(number for number in found if number >= since)
+                latest = (self._latest.get(number, -1) for number in op.after)
+                after = tuple(number for number in latest if number >= since)
                 end = max(start, begin + stretch.offset(op.end) * scale)
                 if op.is_async and op.seconds and stretch.count > 1 and op.end >= stretch.span.end:
                     # Drawn elsewhere up to the end of the run, it goes on in the next one or after the loop.

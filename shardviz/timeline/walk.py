@@ -2,8 +2,7 @@
 
 Asynchronous are every ``-start`` up to its ``-done``, ``send`` and ``recv`` up to theirs, computations that
 an ``async-start`` or a ``call-start`` runs, and TPU's chains of fusions: one that holds
-``AsyncCollectiveStart`` begins a collective, one that holds ``AsyncCollectiveDone`` waits for it.
-"""
+``AsyncCollectiveStart`` begins a collective, one that holds ``AsyncCollectiveDone`` waits for it."""
 
 from __future__ import annotations
 

@@ -406,8 +406,8 @@ class ShardvizApp(ResilientApp):
         if isinstance(window, commands.PaletteDialog):
             return
         if not isinstance(window, dialog.Dialog):
-            found = [command for command in COMMANDS if command.name != "command_palette"]
-            self.push_screen(commands.PaletteDialog([*found, *self.own_commands]), self.action_run_command)
+            offered = [command for command in COMMANDS if command.name != "command_palette"]
+            self.push_screen(commands.PaletteDialog([*offered, *self.own_commands]), self.action_run_command)
             return
 
         async def run(command: Command | None) -> None:

@@ -168,8 +168,7 @@ class CompilerQueries:
 
     Targets with a machine are asked for their schedule and memory as well, so that Time has them at once. The
     application is sent `Changed` when more is known. A `worker` that is given is left open by `close`. The
-    methods are for the screen's thread, and none waits for a compiler.
-    """
+    methods are for the screen's thread, and none waits for a compiler."""
 
     class Changed(Message):
         """More is known, or less. Of several that wait, the last says it all."""
@@ -247,7 +246,7 @@ class CompilerQueries:
         """The passes of one of the scene's targets; they are asked for where nobody has. What was
         cancelled or has failed is asked again after `ask_now`, as is a verdict."""
         scene = self._scene
-        asked = next((each for each in scene.targets if each.name == target), None) if scene else None
+        asked = next((known for known in scene.targets if known.name == target), None) if scene else None
         if scene is None or asked is None:
             return ShownReply(parse_targets(target)[0])
         waiting: ShownReply[PassTrace] = ShownReply(asked)
@@ -313,8 +312,8 @@ class CompilerQueries:
             # The plan may be another one by now.
             now = self._scene
             plan = now.plan if now is not None and now.problem == problem else scene.plan
-            found = differences(plan, compiled)
-            return ShownAnswer(target, "answered", answer=compiled, differences=found, plan=plan)
+            compared = differences(plan, compiled)
+            return ShownAnswer(target, "answered", answer=compiled, differences=compared, plan=plan)
 
         key = "answer", problem, name
         self._want(key, ShownAnswer(target), send, read, partial(without_answer, name))

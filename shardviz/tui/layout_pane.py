@@ -270,19 +270,19 @@ def device_placements(resolved: ResolvedProblem) -> list[DevicePlacement]:
     """The mesh on the machine that is named, and on the hardware of each target of its size, where JAX places
     it there."""
     mesh = resolved.problem.mesh
-    found: dict[str, Placement] = {}
+    by_name: dict[str, Placement] = {}
     if resolved.named is not None and resolved.named.placement is not None:
-        found[resolved.named.machine.name] = resolved.named.placement
+        by_name[resolved.named.machine.name] = resolved.named.placement
     for target in resolved.targets:
-        if target.machine is None or target.machine.devices != mesh.size or target.name in found:
+        if target.machine is None or target.machine.devices != mesh.size or target.name in by_name:
             continue
         try:
             placement = machines.place_mesh(target.machine, mesh).placement
         except QuestionError:
             continue
         if placement is not None:
-            found[target.name] = placement
-    return [DevicePlacement(name, placement) for name, placement in found.items()]
+            by_name[target.name] = placement
+    return [DevicePlacement(name, placement) for name, placement in by_name.items()]
 
 
 class CellsView(LinesView, inherit_bindings=False):

@@ -178,6 +178,6 @@ class Ground:
     def _styled(self, style: str | Style) -> Style:
         """A style over that of the ground: the same object each time."""
         if style not in self._over:
-            found = self.style + (style if isinstance(style, Style) else Style.parse(style))
-            self._over[style] = self.style if found == self.style else found
+            combined = self.style + (style if isinstance(style, Style) else Style.parse(style))
+            self._over[style] = self.style if combined == self.style else combined
         return self._over[style]

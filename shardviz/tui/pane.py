@@ -63,8 +63,7 @@ class Pane(Side):
 
     `show_problem` is called when the pane comes on screen, and, while it is there, for each change of the
     problem or the lens; `draw` where answers of targets have changed; `show_lens` where nothing but the lens
-    has. What is exported is the problem of `state`, unless the pane shows something else.
-    """
+    has. What is exported is the problem of `state`, unless the pane shows something else."""
 
     area: ClassVar[str]
 

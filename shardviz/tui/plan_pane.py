@@ -220,8 +220,8 @@ class PlanPane(Pane):
         if lens is not None and axes:
             group = group_along(axes, self._cost.plan.problem.mesh, lens, self.palette)
         has_total = is_quiet or not self.is_beside("ProblemPanel")
-        lines, place = self._drawn(self._cost, room).lines(self.state.step_number, group, has_total)
-        self._place = range(place.start + len(above), place.stop + len(above))
+        lines, span = self._drawn(self._cost, room).lines(self.state.step_number, group, has_total)
+        self._place = range(span.start + len(above), span.stop + len(above))
         known = self._is_full, self._has_totals, self._has_alternatives
         below = [] if is_quiet else plan_table.below_table(self._cost, room, self.palette, *known)
         lines = [*above, *lines, *below]
@@ -260,7 +260,7 @@ class PlanPane(Pane):
             )
             self._answered = key, drawn
         lines = self._answered[1]
-        place = range(0)
+        span = range(0)
         if 0 < self._target <= len(here):
             one, differences = here[self._target - 1]
             starts = [row for row, line in enumerate(lines) if line and not line.plain.startswith(" ")]
@@ -270,7 +270,7 @@ class PlanPane(Pane):
             marked = lines[row].copy()
             marked.stylize("reverse", 0, len(one.target))
             lines = [*lines[:row], marked, *lines[row + 1 : stop], *reasons, *lines[stop:]]
-            place = range(row, stop + len(reasons))
+            span = range(row, stop + len(reasons))
         waits = [wait_of(answer) for answer in answers.values() if answer.compiled is None]
         waiting = wait_lines(waits, width, self.is_moving)
-        return [*lines, *[Text()] * bool(lines and waits), *waiting], place
+        return [*lines, *[Text()] * bool(lines and waits), *waiting], span

@@ -92,8 +92,8 @@ class PlanningProcess:
         return None
 
     def _serve(self) -> None:
-        while (found := self._next()) is not None:
-            call, asked = found
+        while (request := self._next()) is not None:
+            call, asked = request
             try:
                 answer = self._answer(call, asked)
             except (EOFError, OSError):
@@ -184,25 +184,25 @@ class Plans:
                 call.cancel()
                 del self._calls[what]
                 self._followed.discard(other)
-        found = self._found.pop(key, None)
-        if found is None and planner.is_planned_quickly(problem):
+        result = self._found.pop(key, None)
+        if result is None and planner.is_planned_quickly(problem):
             try:
-                found = planned(problem, placed)
+                result = planned(problem, placed)
             except ShardvizError as error:
-                found = error
-        if found is None:
+                result = error
+        if result is None:
             if "plan" not in self._calls:
                 self._begin("plan", key, self._process.submit(planned, problem, placed, pause_s=PAUSE_S))
             return None
-        self._found[key] = found
+        self._found[key] = result
         for old in [*self._found][:-KEPT]:
             del self._found[old]
             self._followed.discard(old)
-        if isinstance(found, CompilerError):
+        if isinstance(result, CompilerError):
             del self._found[key]  # its process has died: asked again, it may not
-        if isinstance(found, ShardvizError):
-            raise found
-        return found
+        if isinstance(result, ShardvizError):
+            raise result
+        return result
 
     def follow(self, plan: Plan, placed: PlacedMesh, answer: TargetResult) -> None:
         """Shardy answers so: have the plan replaced by one that does the same, if that costs less."""

@@ -33,8 +33,7 @@ class Command:
     "compiler" or "time"), or of the application ("app", "lesson"). `usual` are its keys unless a person has
     chosen others, by Textual's names, the first the one that is shown, as `shown` where that is clearer.
     `title` names it in palette and help, `help` is a sentence. `footer` is its word in the footer; empty
-    where it does not appear there. Keys that are `taken` mean something else now.
-    """
+    where it does not appear there. Keys that are `taken` mean something else now."""
 
     area: str
     name: str

@@ -2,8 +2,7 @@
 
 Textual 8.2.8 ends with the first handler that fails, and hands a key to the part with the focus while the one
 before is still at work: keys typed ahead of a dialog miss it, and `ctrl+u` deletes what was typed behind it.
-Both are decided where messages are dispatched and failures end, which is Textual's own part.
-"""
+Both are decided where messages are dispatched and failures end, which is Textual's own part."""
 
 from __future__ import annotations
 

@@ -75,8 +75,7 @@ class EditorState:
     showed last. `lens` is the row-major position in the
     mesh of the device that is marked everywhere; None where none is. `profile` is one that was opened.
     With `draws_first` the problem is `resolved` as it is given, where its arrays can be drawn so, until
-    `find_first_plan`.
-    """
+    `find_first_plan`."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ GROUNDS = ("foreground", "background", "surface", "panel")
 def _variables(key: str, scrollbar: str, track: str) -> dict[str, str]:
     thumbs = dict.fromkeys(("scrollbar", "scrollbar-hover"), scrollbar)
     backs = ("", "-hover", "-active")
-    tracks = {f"scrollbar-background{each}": track for each in backs} | {"scrollbar-corner-color": track}
+    tracks = {f"scrollbar-background{state}": track for state in backs} | {"scrollbar-corner-color": track}
     keys = {"footer-key-foreground": key, "scrollbar-active": key, "block-cursor-text-style": "none"}
     return {**keys, **thumbs, **tracks}
 

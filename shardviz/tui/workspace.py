@@ -47,8 +47,7 @@ class Workspace(Horizontal):
 
     In a large window a dashboard has three panes on the right, unless one of them is to be seen alone. A
     lesson has but one, and may put something else in the place of the problem or of the pane: `covers`. The
-    keys go to the left if `is_left`.
-    """
+    keys go to the left if `is_left`."""
 
     DEFAULT_CSS = """
     #panes.of-before { opacity: 50%; }
@@ -193,8 +192,7 @@ class Workspace(Horizontal):
         below the fields and the other panes, each in a frame of its own: no key waits for all of them.
 
         For the first frame fields and pane are drawn together, and after a time without a problem all panes:
-        what stands in them is of no problem that was asked for.
-        """
+        what stands in them is of no problem that was asked for."""
         is_back = not (self.room.visible or self.state.is_empty)
         for view in self.room.query(LinesView) if is_back else ():
             view.show(TextLines(()))  # a pane without a size draws nothing, and would come back with it

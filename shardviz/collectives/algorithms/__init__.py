@@ -101,14 +101,14 @@ def schedules_for(pattern: Pattern) -> tuple[Schedule, ...]:
 
 def candidates(pattern: Pattern) -> dict[str, Schedule | str]:
     """The schedule of every algorithm that knows the pattern's kind, or why it cannot carry it out."""
-    found: dict[str, Schedule | str] = {}
+    by_algorithm: dict[str, Schedule | str] = {}
     for name, algorithm in ALGORITHMS.items():
         if pattern.kind in algorithm.kinds:
             try:
-                found[name] = algorithm.schedule(pattern)
+                by_algorithm[name] = algorithm.schedule(pattern)
             except Unsuited as reason:
-                found[name] = str(reason)
-    return found
+                by_algorithm[name] = str(reason)
+    return by_algorithm
 
 
 def _check_size(pattern: Pattern) -> None:

@@ -6,8 +6,7 @@ the fewest bytes (Rabenseifner 2004, "Optimization of collective reduction opera
 ⌈log2 n⌉ rounds for any n (Bruck, Ho, Kipnis, Upfal and Weathersby 1997, "Efficient algorithms for all-to-all
 communications in multiport message-passing systems"). The double binary tree is that of Sanders, Speck and
 Träff 2009, "Two-tree algorithms for full bandwidth broadcast, reduction and scan"; as an all-reduce whose two
-directions overlap: Jeaugey 2019, "Massively scale your deep learning training with NCCL 2.4".
-"""
+directions overlap: Jeaugey 2019, "Massively scale your deep learning training with NCCL 2.4"."""
 
 from __future__ import annotations
 

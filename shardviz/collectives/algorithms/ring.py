@@ -3,8 +3,7 @@
 One way it is that of Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
 workstations". Both ways every chunk takes the shorter way, as on a wrapped axis of a TPU torus (Austin et al.
 2025, "How to scale your model", part 3). On a line each passes on what came from the other side the round
-before.
-"""
+before."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Jain and Sabharwal 2010, "Optimal bucket algorithms for large MPI collectives on torus interconnects". Split,
 there are as many parts of the payload as axes: part k is scattered along axis k first, then k + 1, … and
-gathered the same way back. All turn to the next axis together; the parts on shorter axes wait.
-"""
+gathered the same way back. All turn to the next axis together; the parts on shorter axes wait."""
 
 from __future__ import annotations
 
@@ -46,9 +45,9 @@ class AxisTurn:
         return np.arange(math.prod(self.dims)) // math.prod(self.dims[axis + 1 :]) % self.dims[axis]
 
     def next(self) -> Ints:
-        place = self.places(self.axis)
+        coords = self.places(self.axis)
         stride = math.prod(self.dims[self.axis + 1 :])
-        return np.arange(len(place)) + ((place + 1) % self.size - place) * stride
+        return np.arange(len(coords)) + ((coords + 1) % self.size - coords) * stride
 
     def first(self, number: int) -> Ints:
         block = (self.places(self.axis) - number - int(self.reduce)) % self.size

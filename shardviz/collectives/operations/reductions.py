@@ -42,8 +42,8 @@ class _Reduction(Operation):
 
     def combined(self, mine: Values, received: Values) -> Values:
         with np.errstate(all="ignore"):
-            found: Values = getattr(np, self.function)(mine, received)
-        return found
+            result: Values = getattr(np, self.function)(mine, received)
+        return result
 
 
 @dataclass(frozen=True)

@@ -189,8 +189,7 @@ class RaggedAllToAll(Operation):
 
     What a member sends lies in its shard one behind the other from row 0, in the order of the receivers.
     What arrives is laid in the order of the senders. The result has as many rows as the member that
-    receives most; the rest is 0.
-    """
+    receives most; the rest is 0."""
 
     name: ClassVar[str] = "ragged_all_to_all"
     kind: ClassVar[str] = "all_to_all"

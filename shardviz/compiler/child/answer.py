@@ -177,9 +177,9 @@ def _executable(module: ir.Module, devices: np.ndarray[Any, Any], options: dict[
 
 def _left_open(attributes: Mapping[str, Any], name: str) -> list[bool]:
     """For each argument or result, true where the program does not say how it is split, or not in full."""
-    each = map(str, ir.ArrayAttr(attributes[name])) if name in attributes else ()
+    texts = map(str, ir.ArrayAttr(attributes[name])) if name in attributes else ()
     # A dimension that Shardy may split further, JAX's `P.UNCONSTRAINED`, ends in a question mark.
-    return ["?}" in one or not re.search("(?:sdy|mhlo)[.]sharding", one) for one in each]
+    return ["?}" in one or not re.search("(?:sdy|mhlo)[.]sharding", one) for one in texts]
 
 
 def _is_for_shardy(module: ir.Module) -> bool:

@@ -5,8 +5,7 @@
     MLIR bytecode       StableHLO, Shardy
     jax.export          a flatbuffer around the bytecode of a portable StableHLO module
 
-See xla/service/hlo.proto and jax/_src/export/serialization.fbs.
-"""
+See xla/service/hlo.proto and jax/_src/export/serialization.fbs."""
 
 from __future__ import annotations
 
@@ -42,8 +41,8 @@ def text(_report: Callable[[str], None], data: bytes, where: str) -> tuple[str]:
     with suppress(ValueError):  # where it is damaged, or has no such field
         inner = data[slice(*(find(data, 0, len(data), 1) or (0, 0)))]
     for proto in (inner, data) if inner.startswith(LENGTH_FIRST) else (data,):
-        if found := _hlo_text(proto):
-            return (with_devices(found, module_devices(proto)),)
+        if hlo := _hlo_text(proto):
+            return (with_devices(hlo, module_devices(proto)),)
     raise QuestionError(f"{where} is not a program that XLA reads", SAVE)
 
 

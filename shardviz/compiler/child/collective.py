@@ -101,7 +101,7 @@ def _run(
         from jax.experimental.multihost_utils import process_allgather
 
         results = process_allgather(results, tiled=True)
-    return tuple(np.asarray(each).reshape(mesh.size, *each.shape[len(ones) :]) for each in results)
+    return tuple(np.asarray(array).reshape(mesh.size, *array.shape[len(ones) :]) for array in results)
 
 
 def collective_program(code: CollectiveCode, platform: str) -> tuple[Callable[[Any], Any], str, str]:

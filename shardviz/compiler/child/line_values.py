@@ -2,8 +2,7 @@
 
 The program is traced once and evaluated equation by equation under one `jit` that returns the values of all
 lines as well: within `shard_map` as each device has them, side by side along dimensions in front, elsewhere
-as the compiler splits them. A call of the user's own function is opened, a loop is not.
-"""
+as the compiler splits them. A call of the user's own function is opened, a loop is not."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ class _Recorder:
             for name, value in zip(jaxpr.debug_info.arg_names or (), args, strict=False):
                 self.record(file, line, value, str(name))
         for equation in jaxpr.eqns:
-            given = [each.val if isinstance(each, Literal) else known[each] for each in equation.invars]
+            given = [atom.val if isinstance(atom, Literal) else known[atom] for atom in equation.invars]
             made = self._evaluated(jaxpr, equation, given)
             known.update(zip(equation.outvars, made, strict=True))
             frames = equation.source_info.traceback.frames if equation.source_info.traceback else ()
@@ -60,7 +59,7 @@ class _Recorder:
                 if loop := LOOPS.get(equation.primitive.name):
                     note = f"{loop}, which is not opened"
                 self.record(own.file_name, own.line_num, made[-1], note=note)
-        return [each.val if isinstance(each, Literal) else known[each] for each in jaxpr.outvars]
+        return [atom.val if isinstance(atom, Literal) else known[atom] for atom in jaxpr.outvars]
 
     def record(self, file: str, line: int, value: Any, name: str = "", note: str = "") -> None:
         """Record a value of a line, or of a parameter that it names, in place of one just before."""
@@ -68,13 +67,13 @@ class _Recorder:
             return
         start = _statements(file).get(line, line)
         text = linecache.getline(file, start).strip()
-        found = LineValue(file, start, text, name, note, str(value.dtype), value.shape)
+        line_value = LineValue(file, start, text, name, note, str(value.dtype), value.shape)
         last = self.lines[-1][0] if self.lines and not name else None
         kind = [file, start, "", note == GRADIENT]
         if last and [last.file, last.line, last.name, last.note == GRADIENT] == kind:
             self.lines.pop()
             self.values.pop()
-        self.lines.append((found, len(self.axes)))
+        self.lines.append((line_value, len(self.axes)))
         self.values.append(value.reshape((1,) * len(self.axes) + value.shape) if self.axes else value)
 
     def _evaluated(self, jaxpr: Any, equation: Any, given: Sequence[Any]) -> Sequence[Any]:
@@ -88,10 +87,10 @@ class _Recorder:
             return self._mapped(params, given)
         # A program of this equation alone, which any version of JAX evaluates.
         pairs = zip(equation.invars, given, strict=True)
-        taken = [(each, value) for each, value in pairs if not isinstance(each, Literal)]
+        taken = [(atom, value) for atom, value in pairs if not isinstance(atom, Literal)]
         alone = jaxpr.replace(
             constvars=[],
-            invars=[each for each, _ in taken],
+            invars=[atom for atom, _ in taken],
             outvars=equation.outvars,
             eqns=[equation],
             debug_info=jaxpr.debug_info.with_unknown_names(),
@@ -129,8 +128,8 @@ def line_values(
     is_array = [hasattr(leaf, "shape") and hasattr(leaf, "dtype") for leaf in leaves]
 
     def called(*arrays: Any) -> Any:
-        found = iter(arrays)
-        merged = [next(found) if kept else leaf for leaf, kept in zip(leaves, is_array, strict=True)]
+        remaining = iter(arrays)
+        merged = [next(remaining) if kept else leaf for leaf, kept in zip(leaves, is_array, strict=True)]
         return program(*jax.tree.unflatten(structure, merged))
 
     given = [leaf for leaf, kept in zip(leaves, is_array, strict=True) if kept]
@@ -161,9 +160,9 @@ def _with_devices(line: LineValue, front: int, value: Any, places: dict[Any, int
         held.append((places[shard.device], part.reshape(part.shape[front:])))
     held.sort(key=lambda one: one[0])
     spec = str(value.sharding.spec) if isinstance(value.sharding, NamedSharding) and not front else ""
-    (place, part), *_ = held
+    (position, part), *_ = held
     if part.size > 4096:  # of large parts the first numbers, of the first device alone
-        held = [(place, part[(slice(4),) * part.ndim])]
+        held = [(position, part[(slice(4),) * part.ndim])]
     return replace(line, spec=spec, shard_shape=part.shape, devices=tuple(held))
 
 
@@ -183,16 +182,16 @@ def _numbers(leaf: Any) -> Any:
 
 def _place_of(jaxpr: Any) -> tuple[str, int]:
     """The file and the line of the function that a program was traced from."""
-    _, _, place = (jaxpr.debug_info.func_src_info or "").rpartition(" at ")
-    file, _, line = place.rpartition(":")
+    _, _, location = (jaxpr.debug_info.func_src_info or "").rpartition(" at ")
+    file, _, line = location.rpartition(":")
     return file, int(line) if line.isdigit() else 0
 
 
 @cache
 def _statements(file: str) -> dict[int, int]:
     """The first line of the statement that each line belongs to."""
-    found = {}
-    for each in ast.walk(ast.parse("".join(linecache.getlines(file)))):
-        if isinstance(each, ast.stmt) and not hasattr(each, "body"):
-            found.update(dict.fromkeys(range(each.lineno, (each.end_lineno or each.lineno) + 1), each.lineno))
-    return found
+    first = {}
+    for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
+        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
+            first.update(dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), node.lineno))
+    return first

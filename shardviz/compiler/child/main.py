@@ -65,19 +65,19 @@ def _serve(channel: Channel, inbox: SimpleQueue[Any], name: ProcessName, address
     # The text should name no files of this package, and an executable from a cache would leave no dump.
     jax.config.update("jax_traceback_in_locations_limit", 0)
     jax.config.update("jax_enable_compilation_cache", False)
-    found = job.find(*address) if address else None
-    if found is not None:
-        channel.send(found[0])
+    found_job = job.find(*address) if address else None
+    if found_job is not None:
+        channel.send(found_job[0])
     versions = answer.versions(name)  # loads all that answers
     gc.freeze()
     gc.enable()
-    if found is not None:
-        job.join(found, inbox.get())
+    if found_job is not None:
+        job.join(found_job, inbox.get())
     channel.send(versions)
 
     while True:
         call: ChildCall = inbox.get()
-        if found is not None and not job.is_asked_alike(call):
+        if found_job is not None and not job.is_asked_alike(call):
             channel.send(ChildBroken())
             return
         file, function = call.function.split(".")

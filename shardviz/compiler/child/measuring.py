@@ -4,8 +4,7 @@ Each pass of the loop works on what the one before has left: the first element o
 between its old value and the last one of the result, by a flag that is false at run time, as no compiler can
 know. So nothing is hoisted or left out, and after any number of passes the result is that of the first, which
 is checked. In a job all processes do what the clock of process 0 says. Where devices have a clock of their
-own, a profile of the loop tells the time of each pass.
-"""
+own, a profile of the loop tells the time of each pass."""
 
 from __future__ import annotations
 
@@ -134,8 +133,7 @@ class _Loop:
 
     Element i of device d is (d + i) modulo `modulus`, a small whole number that every dtype has, and so are
     the sums of a group, where `modulus` is not 0. Those of a matmul's operands are -1, 0 and 1, and come
-    again after three rows and columns.
-    """
+    again after three rows and columns."""
 
     def __init__(self, case: Case, mesh: Any) -> None:
         self.case, self.mesh = case, mesh
@@ -276,8 +274,8 @@ def _modulus(dtype: Any, terms: int) -> int:
         most = int(jnp.iinfo(dtype).max)
     else:
         most = 2 ** (int(jnp.finfo(dtype).nmant) + 1)
-    found = min(MODULUS, most // terms + 1)
-    return found if found > 1 else 0
+    modulus = min(MODULUS, most // terms + 1)
+    return modulus if modulus > 1 else 0
 
 
 def _device_seconds(run: Callable[[], object], text: str) -> tuple[float, ...]:
@@ -310,7 +308,7 @@ def passes(profile: Any, text: str) -> tuple[float, ...]:
                 by_device.append(_joined([spans[name] for name in own]))
     if len({len(spans) for spans in by_device}) > 1:
         return ()
-    each_pass = (tuple(zip(*each, strict=True)) for each in zip(*by_device, strict=True))
+    each_pass = (tuple(zip(*pass_spans, strict=True)) for pass_spans in zip(*by_device, strict=True))
     return tuple((max(ends) - max(begins)) / 1e9 for begins, ends in each_pass)
 
 
@@ -318,7 +316,7 @@ def _joined(spans: list[list[Span]]) -> list[Span]:
     """Start and end of an asynchronous one as one; of several equal parts of a pass the whole."""
     if len({len(span) for span in spans}) > 1:
         return []
-    each_pass = (tuple(zip(*each, strict=True)) for each in zip(*spans, strict=True))
+    each_pass = (tuple(zip(*parts, strict=True)) for parts in zip(*spans, strict=True))
     return [(min(begins), max(ends)) for begins, ends in each_pass]
 
 

@@ -85,9 +85,9 @@ class Program:
             return [made[name] for name in sources], made
 
         _, pull, made = jax.vjp(differentiated, with_gradients, has_aux=True)
-        (found,) = pull([values[given] for _, given in question.cotangents])
+        (gradients,) = pull([values[given] for _, given in question.cotangents])
         for name, gradient in question.gradients:
-            value = found[name].astype(jax_dtype(gradient.dtype))
+            value = gradients[name].astype(jax_dtype(gradient.dtype))
             made[gradient.name] = self._as_asked(value, gradient.spec)
         optimizer = [part for part in question.parts if not part.is_forward]
         return self._statements(values | made, optimizer)
@@ -102,8 +102,8 @@ class Program:
         wanted = list(dict.fromkeys((*returned, *(name for name, _ in question.cotangents))))
 
         def once(own: dict[str, Any]) -> dict[str, Any]:
-            found = self._statements(dict(own), forward)
-            return {name: found[name] for name in wanted}
+            arrays = self._statements(dict(own), forward)
+            return {name: arrays[name] for name in wanted}
 
         if question.remat != "none":
             dots = jax.checkpoint_policies.dots_saveable
@@ -120,8 +120,8 @@ class Program:
             raise CompilerError(problem, "a program that runs several times returns what it takes first")
 
         def layer(value: Any, own: dict[str, Any]) -> Any:
-            found = once(own | {first.name: value})
-            return self._as_asked(found.pop(last.name), last.spec), found
+            arrays = once(own | {first.name: value})
+            return self._as_asked(arrays.pop(last.name), last.spec), arrays
 
         value, stacks = jax.lax.scan(layer, own.pop(first.name), own)
         return {**stacks, last.name: value}
@@ -209,10 +209,10 @@ def axis_types(mesh: TargetMesh) -> tuple[Any, ...]:
 
 def jax_dtype(name: str) -> Any:
     """The JAX type of an HLO element type; `CompilerError` where JAX has none."""
-    found = getattr(jnp, jax_name(name), None)
-    if found is None:
+    dtype = getattr(jnp, jax_name(name), None)
+    if dtype is None:
         raise CompilerError(f"JAX {jax.__version__} has no arrays of {name}", "use bf16, f32 or s8")
-    return found
+    return dtype
 
 
 def spec_of(sharding: Any, mesh: TargetMesh, rank: int) -> PartitionSpec | None:
@@ -265,8 +265,8 @@ def _candidates(part: StatementPart, specs: Sequence[PartitionSpec | None]) -> I
     operands = [(array.dims, spec.dims) for array, spec in zip(part.operands, specs, strict=True) if spec]
     choices = []
     for dim in part.result.dims:
-        found = [split[dims.index(dim)] for dims, split in operands if dim in dims]
-        choices.append(dict.fromkeys([*found, ()]))
+        splits = [split[dims.index(dim)] for dims, split in operands if dim in dims]
+        choices.append(dict.fromkeys([*splits, ()]))
     for dims in product(*choices):
         with suppress(QuestionError):  # an axis twice
             yield PartitionSpec(dims)

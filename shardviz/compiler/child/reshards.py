@@ -102,7 +102,7 @@ class Reshards:
 
         def order(change: _Change) -> tuple[int, ...]:
             """The numbers of the calls that lead to a change, the outermost first, then its own."""
-            calls = [self._callers[each][2] for each in self._around(change.function)]
+            calls = [self._callers[callee][2] for callee in self._around(change.function)]
             return (*reversed(calls), change.number)
 
         meetings = tuple(self._meeting(change, arguments) for change in sorted(self._changes, key=order))
@@ -110,14 +110,14 @@ class Reshards:
 
     def uneven_constraints(self) -> Iterator[ShardingCandidate]:
         """The constraints, before any pass, whose axes do not divide the value, each as its removal."""
-        found: dict[ShardingCandidate, None] = {}
+        removals: dict[ShardingCandidate, None] = {}
         for operation in operations_inside(self._module.operation):
             if operation.name == "sdy.sharding_constraint":
                 array, split = _array(operation.results[0].type), self._split(operation.results[0])
                 if array is not None and split is not None and _is_uneven(split, array[0]):
-                    source, removed = source_of(operation), str(operation.location)
-                    found[ShardingCandidate(split[0], shape=array[0], source=source, removed=removed)] = None
-        yield from found
+                    source, at = source_of(operation), str(operation.location)
+                    removals[ShardingCandidate(split[0], shape=array[0], source=source, removed=at)] = None
+        yield from removals
 
     def _walk(self) -> None:
         waiting: dict[Any, _Change] = {}
@@ -247,11 +247,11 @@ class Reshards:
                     repeats = own * self._devices // products if products else 1
             if kind == "value" and _is_uneven(split, array[0]):
                 kind = "padded"
-            found = SplitValue(kind, *array, split[0], argument=argument, products=products, repeats=repeats)
+            record = SplitValue(kind, *array, split[0], argument=argument, products=products, repeats=repeats)
             # What is elementwise is split alike many times over, and both passes take a slice.
             is_one = kind in ("value", "padded", "slice")
             key = (kind, array, split, argument) if is_one else (operation, number)
-            self._values.setdefault(key, (function, operation, found))
+            self._values.setdefault(key, (function, operation, record))
 
     def _loop_kind(self, loop: Any, number: int) -> ValueKind:
         """The kind of what a loop ends with: "value" for what it only reads."""
@@ -264,9 +264,9 @@ class Reshards:
         if written is None or written != own:
             return "carry"
         readers = [use.owner for use in loop.results[number].uses]
-        moved = (each for each in [*readers] if each.name == "sdy.reshard")
-        readers += [use.owner for each in moved for use in each.results[0].uses]
-        loops = (name_in(each.location) for each in readers if each.name == "stablehlo.while")
+        moved = (reader for reader in [*readers] if reader.name == "sdy.reshard")
+        readers += [use.owner for reader in moved for use in reader.results[0].uses]
+        loops = (name_in(reader.location) for reader in readers if reader.name == "stablehlo.while")
         return "residual" if any(program_place(name).phase == "backward" for name in loops) else "stacked"
 
     def _cut(self, value: Any, name: str) -> Any:
@@ -306,13 +306,13 @@ class Reshards:
         return ""
 
     def _named_values(self) -> Iterator[SplitValue]:
-        for function, operation, found in self._values.values():
+        for function, operation, split_value in self._values.values():
             if not self._manual.isdisjoint((function, *self._around(function))):
                 continue
-            if found.kind != "value":
+            if split_value.kind != "value":
                 name = self._name(function, operation)
-                found = replace(found, name=name, source=source_of(operation))
-            yield found
+                split_value = replace(split_value, name=name, source=source_of(operation))
+            yield split_value
 
     def _arguments(self) -> Iterator[SplitArgument]:
         main = self._functions.get("main")
@@ -355,7 +355,7 @@ class Reshards:
             self._name(function, change.user) if is_used else "",
             own,
             _argument(change, number, arguments) if is_handed_on else self._sliced_argument(value),
-            math.prod(self._calls[each] for each in self._around(function)),
+            math.prod(self._calls[callee] for callee in self._around(function)),
             () if made is None else made[0],
             (
                 "" if producer == ARGUMENT else source_of(value.owner),
@@ -368,18 +368,18 @@ class Reshards:
     def _before(self, function: str, value: Any) -> tuple[str, Any]:
         """The value that this one is outside of a loop that only reads it, if functions in between are called
         once; with the function around it."""
-        found = function, value
+        outermost = function, value
         while isinstance(value.owner, ir.Block):
             around, number = value.owner.owner.operation, ir.BlockArgument(value).arg_number
             if around.name == "stablehlo.while" and self._loop_kind(around, number) == "value":
                 value = around.operands[number]
-                found = function, value
+                outermost = function, value
             elif around.name == "func.func" and self._calls[function] == 1:
                 function, call, _ = self._callers[function]
                 value = call.operands[number]
             else:
                 break
-        return found
+        return outermost
 
     def _name(self, function: str, operation: Any) -> str:
         """JAX's name of an operation, behind those of the calls that lead to its function."""
@@ -414,12 +414,12 @@ def _sizes(mesh: Any) -> Sizes:
 
 def _axes(axes: Sequence[Any]) -> tuple[str, ...]:
     """Axes, and parts of axes as Shardy writes them."""
-    found = []
+    names = []
     for axis in map(sdy.AxisRefAttr, axes):
         part = axis.sub_axis_info
         own = None if part is None else sdy.SubAxisInfoAttr(part)
-        found.append(axis.name if own is None else f"{axis.name}:({own.pre_size}){own.size}")
-    return tuple(found)
+        names.append(axis.name if own is None else f"{axis.name}:({own.pre_size}){own.size}")
+    return tuple(names)
 
 
 def _attributes_of_argument(function: Any, number: int) -> Any:

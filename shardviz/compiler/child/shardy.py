@@ -124,7 +124,7 @@ def _remove(operation: Any) -> None:
 def _set(main: Any, ends: str, number: int, name: str, attribute: Any) -> dict[str, Any]:
     """Give an argument (of "arg_attrs") or a result an attribute; returns those that it had."""
     every = [*ir.ArrayAttr(main.attributes[ends])]
-    own = {each.name: each.attr for each in ir.DictAttr(every[number])}
+    own = {named_attr.name: named_attr.attr for named_attr in ir.DictAttr(every[number])}
     every[number] = ir.DictAttr.get(own | {name: attribute})
     main.attributes[ends] = ir.ArrayAttr.get(every)
     return own
@@ -140,6 +140,6 @@ def operations_inside(operation: Any) -> Iterator[Any]:
     """All operations in the regions of one, in the order of the text."""
     for region in operation.regions:
         for block in region:
-            for each in block.operations:
-                yield each.operation
-                yield from operations_inside(each.operation)
+            for inner in block.operations:
+                yield inner.operation
+                yield from operations_inside(inner.operation)

@@ -101,40 +101,40 @@ class Refused:
         last = max((number for number, file in enumerate(files) if is_own(file)), default=-1)
         file = files[last] if last >= 0 else main
         source = Path(file).read_bytes() if Path(file).is_file() else b""
-        found = cls(error, file, ast.parse(source), types=tuple(_TYPE.findall(str(error))))
+        refused = cls(error, file, ast.parse(source), types=tuple(_TYPE.findall(str(error))))
         if last < 0:
-            return found
+            return refused
         at = traceback.extract_tb(error.__traceback__)[last]
         span = at.lineno, at.colno, at.end_lineno, at.end_colno
-        for each in ast.walk(found.tree):
+        for each in ast.walk(refused.tree):
             if isinstance(each, ast.expr) and _SPAN(each) == span:
-                found = replace(found, node=each, names=frozenset(frames[last].f_locals))
+                refused = replace(refused, node=each, names=frozenset(frames[last].f_locals))
         bound = [frame.f_locals for frame in frames[last:] if frame.f_code.co_name == "bind_with_trace"]
         with suppress(Exception):  # JAX's own insides are as they are in this release
             operation, args, params = bound[-1]["self"], bound[-1]["args"], bound[-1]["params"]
-            found = replace(found, types=tuple(str(jax.typeof(each)) for each in args))
+            refused = replace(refused, types=tuple(str(jax.typeof(each)) for each in args))
             plain = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in args]
             result = jax.eval_shape(lambda *own: operation.bind(*own, **params), *plain)
-            found = replace(found, result=jax.tree.leaves(result)[0].shape)
-        return found
+            refused = replace(refused, result=jax.tree.leaves(result)[0].shape)
+        return refused
 
     def refusal(self, place_of: Callable[[BaseException], str], again: Again) -> ShardingRefusal:
         """The error with the changes that JAX accepts."""
-        place, words = place_of(self.error), f"{type(self.error).__name__}: {self.error}"
+        location, words = place_of(self.error), f"{type(self.error).__name__}: {self.error}"
         changes = tuple(self._tried(place_of, again))
         best = next((each.code for each in changes if each.lowered), "")
         hint = f"JAX accepts {best}" if best else "JAX accepted no change that was tried"
-        found = ShardingRefusal(f"{place}{one_line(words, MAX_WORDS)}", hint)
-        found.place, found.words, found.changes = place.rstrip(": "), words, changes
-        found.source = "" if self.node is None else _text(self.node)
-        found.types = tuple(caption(each) for each in dict.fromkeys(self.types))
-        return found
+        explained = ShardingRefusal(f"{location}{one_line(words, MAX_WORDS)}", hint)
+        explained.place, explained.words, explained.changes = location.rstrip(": "), words, changes
+        explained.source = "" if self.node is None else _text(self.node)
+        explained.types = tuple(caption(each) for each in dict.fromkeys(self.types))
+        return explained
 
     def _tried(self, place_of: Callable[[BaseException], str], again: Again) -> Iterator[SourceChange]:
         until = time.monotonic() + 60
         parts = [*ast.walk(self.tree)]
-        bound = {each.asname or each.name for each in parts if isinstance(each, ast.alias)}
-        bound |= {each.id for each in parts if isinstance(each, ast.Name)}
+        bound = {node.asname or node.name for node in parts if isinstance(node, ast.alias)}
+        bound |= {node.id for node in parts if isinstance(node, ast.Name)}
         for kind in self._changes():
             accepted = 0
             for change in kind:
@@ -226,14 +226,14 @@ class Refused:
                 yield _Change.within(self.node, inner, call.format(_text(inner)), note)
 
     def _resharded(self) -> Iterator[_Change]:
-        shapes = [[size for size, _ in _dims(each)] for each in self.types] or [[]]
+        shapes = [[size for size, _ in _dims(type_text)] for type_text in self.types] or [[]]
         specs = [[f"jax.sharding.reshard({{}}, {spec})" for spec in self._specs(shape)] for shape in shapes]
         return self._around(lambda number: specs[min(number, len(specs) - 1)][: ENOUGH + 1])
 
     def _varying(self) -> Iterator[_Change]:
         """Casts to vary over the axes that others vary over."""
-        found = re.findall(r"\{V:([^{}]*)\}", " ".join(self.types))
-        axes = tuple(sorted({axis for each in found for axis in _names(each)}))
+        varying = re.findall(r"\{V:([^{}]*)\}", " ".join(self.types))
+        axes = tuple(sorted({axis for text in varying for axis in _names(text)}))
         return self._around(lambda _: [f"jax.lax.pcast({{}}, {axes}, to='varying')"] * bool(axes))
 
     def _padded(self, dim: int, parts: int) -> Iterator[_Change]:
@@ -251,7 +251,7 @@ class Refused:
         idle = _IDLE_AXES.search(str(self.error))
         axes = tuple(_names(idle[1])) if idle else ()
         for call in ast.walk(self.tree):
-            given = {each.arg: each.value for each in getattr(call, "keywords", ())}
+            given = {keyword.arg: keyword.value for keyword in getattr(call, "keywords", ())}
             if "out_specs" not in given or "check_vma" in given or not isinstance(call, ast.Call):
                 continue
             if axes:
@@ -264,32 +264,32 @@ class Refused:
     def _returned(self, shard_map: ast.Call) -> Iterator[ast.expr]:
         """The results of the functions that a shard_map takes or decorates."""
         parts = {*ast.walk(shard_map)}
-        names = {each.id for each in parts if isinstance(each, ast.Name)}
-        for each in ast.walk(self.tree):
-            if isinstance(each, ast.Lambda) and each in parts:
-                yield each.body
-            elif isinstance(each, ast.FunctionDef):
-                is_mapped = each.name in names or shard_map in each.decorator_list
-                returns = (stmt.value for stmt in each.body if isinstance(stmt, ast.Return))
+        names = {node.id for node in parts if isinstance(node, ast.Name)}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Lambda) and node in parts:
+                yield node.body
+            elif isinstance(node, ast.FunctionDef):
+                is_mapped = node.name in names or shard_map in node.decorator_list
+                returns = (stmt.value for stmt in node.body if isinstance(stmt, ast.Return))
                 yield from filter(None, returns if is_mapped else ())
 
     def _operands(self, node: ast.AST) -> Iterator[ast.expr]:
         """The expressions that an operation takes, those of a list one by one, and the array of a method."""
-        for each in ast.iter_child_nodes(node):
-            is_called = each is getattr(node, "func", None)
-            if isinstance(each, (ast.Attribute if is_called else ast.List | ast.Tuple | ast.keyword)):
-                yield from self._operands(each)
-            elif isinstance(each, ast.expr) and not isinstance(each, ast.Constant) and not is_called:
-                root = _text(each).partition(".")[0]
-                is_global = isinstance(each, ast.Name | ast.Attribute) and root not in self.names
-                yield from () if is_global else (each,)
+        for child in ast.iter_child_nodes(node):
+            is_called = child is getattr(node, "func", None)
+            if isinstance(child, (ast.Attribute if is_called else ast.List | ast.Tuple | ast.keyword)):
+                yield from self._operands(child)
+            elif isinstance(child, ast.expr) and not isinstance(child, ast.Constant) and not is_called:
+                root = _text(child).partition(".")[0]
+                is_global = isinstance(child, ast.Name | ast.Attribute) and root not in self.names
+                yield from () if is_global else (child,)
 
 
 def _spec(axes: Sequence[Sequence[str]]) -> str:
-    entries = [repr(each[0]) if len(each) == 1 else repr(each) if each else "None" for each in axes]
+    entries = [repr(names[0]) if len(names) == 1 else repr(names) if names else "None" for names in axes]
     return f"P({', '.join(entries)})"
 
 
 def _codes(code: CodeType) -> list[CodeType]:
-    inner = (each for each in code.co_consts if isinstance(each, CodeType))
-    return [code, *(each for own in inner for each in _codes(own))]
+    inner = (nested for nested in code.co_consts if isinstance(nested, CodeType))
+    return [code, *(nested for own in inner for nested in _codes(own))]

@@ -100,7 +100,7 @@ class UserFile:
         asked = None if request.reference else again
         lowered = {request.platforms[0]: self._lowered(program, args, mesh, request.platforms[0], asked)}
         lowered |= {name: self._lowered(program, args, mesh, name) for name in request.platforms[1:]}
-        errors = [found for found in lowered.values() if isinstance(found, ShardvizError)]
+        errors = [outcome for outcome in lowered.values() if isinstance(outcome, ShardvizError)]
         if len(errors) == len(lowered):
             raise errors[0]
         return UserProgram(lowered, self._difference(program, args, mesh) if request.reference else "")
@@ -111,25 +111,25 @@ class UserFile:
         whole = [(random.permutation(arg.size) % 97 + 1).reshape(arg.shape).astype(arg.dtype) for arg in args]
         with self._blamed(f"running what {self.request.function} returns"), jax.set_mesh(mesh):
             placed = [jax.device_put(value, arg.sharding) for value, arg in zip(whole, args, strict=True)]
-            found = jax.block_until_ready(jax.tree.leaves(jax.jit(program)(*placed)))
+            results = jax.block_until_ready(jax.tree.leaves(jax.jit(program)(*placed)))
         reference = eval(self.request.reference, {"jax": jax, "jnp": jnp})
         wanted = jax.tree.leaves(reference(*map(jnp.asarray, whole)))
-        if not found:
+        if not results:
             return "the function returns nothing"
-        ours, theirs = (", ".join(str(each.shape) for each in arrays) for arrays in (found, wanted))
+        ours, theirs = (", ".join(str(values.shape) for values in arrays) for arrays in (results, wanted))
         if ours != theirs:
             return f"the result has the shape {ours}; the lesson wants {theirs}"
-        for number, (array, right) in enumerate(zip(found, wanted, strict=True), 1):
+        for number, (array, right) in enumerate(zip(results, wanted, strict=True), 1):
             for shard in array.addressable_shards:
                 pair = np.asarray(shard.data), np.asarray(right)[shard.index]
                 wrong = np.argwhere(~np.isclose(*pair, rtol=1e-4, atol=1e-4))
                 if wrong.size:
                     is_small = pair[0].size <= 8
-                    shown = (each if is_small else each[tuple(wrong[0])] for each in pair)
-                    ours, theirs = (", ".join(f"{one:g}" for one in each.ravel()) for each in shown)
-                    place = "" if is_small else f" at {wrong[0].tolist()} of its part"
-                    place += f" of result {number}" if len(found) > 1 else ""
-                    return f"device {shard.device.id} ends with {ours}{place}; the lesson wants {theirs}"
+                    shown = (values if is_small else values[tuple(wrong[0])] for values in pair)
+                    ours, theirs = (", ".join(f"{one:g}" for one in values.ravel()) for values in shown)
+                    where = "" if is_small else f" at {wrong[0].tolist()} of its part"
+                    where += f" of result {number}" if len(results) > 1 else ""
+                    return f"device {shard.device.id} ends with {ours}{where}; the lesson wants {theirs}"
         return ""
 
     def _lowered(
@@ -159,11 +159,11 @@ class UserFile:
 
     def _function(self, module: ModuleType) -> Callable[..., Any]:
         name = self.request.function
-        found: Callable[..., Any] | None = getattr(module, name, None)
-        if callable(found):
-            return found
-        if found is not None:
-            problem = f"{name} of {quote(self.request.file)} is {_kind(found)}, not a function"
+        attribute: Callable[..., Any] | None = getattr(module, name, None)
+        if callable(attribute):
+            return attribute
+        if attribute is not None:
+            problem = f"{name} of {quote(self.request.file)} is {_kind(attribute)}, not a function"
             raise QuestionError(problem, "name a function that takes the mesh")
         named = functions_of(self.path)
         told = f"it has {', '.join(named)}" if named else "write one that takes the mesh"
@@ -190,10 +190,10 @@ class UserFile:
     def _missing_axes(self, error: ShardvizError) -> list[str]:
         """The axes for whose lack JAX raised an error; none where one may be a slip of the pen."""
         names = (*self._ones, *self.request.mesh.axis_names)
-        found = re.search(r"Resource axis: .* is not found in mesh", error.message)
-        named = re.findall(r"'(\w+)'", found[0]) if found else []
-        missing = [each for each in named if each not in names]
-        return [] if any(did_you_mean(each, names) for each in missing) else [*dict.fromkeys(missing)]
+        match = re.search(r"Resource axis: .* is not found in mesh", error.message)
+        named = re.findall(r"'(\w+)'", match[0]) if match else []
+        missing = [axis for axis in named if axis not in names]
+        return [] if any(did_you_mean(axis, names) for axis in missing) else [*dict.fromkeys(missing)]
 
     def _mesh(self) -> Any:
         """The mesh, of simulated devices; one without devices where they do not suffice."""
@@ -232,7 +232,7 @@ class UserFile:
         try:
             taken.bind(None, **keywords)
         except TypeError as error:
-            for other in (each for each in keywords if each not in taken.parameters):
+            for other in (keyword for keyword in keywords if keyword not in taken.parameters):
                 problem = f"{name} has no parameter {other}: it takes {', '.join(taken.parameters)}"
                 hint = f"write def {name}(mesh, {other}={keywords[other]!r})"
                 hint = f"{did_you_mean(other, taken.parameters)}{hint}"

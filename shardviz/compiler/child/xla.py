@@ -65,7 +65,7 @@ def target_mesh(mesh: TargetMesh, report: Callable[[str], None]) -> tuple[Any, P
 
 def _check_devices(wanted: int) -> None:
     try:
-        found = len(jax.devices())
+        available = len(jax.devices())
     except RuntimeError as error:
         platforms = os.environ.get("JAX_PLATFORMS", "")
         raise CompilerError(
@@ -74,15 +74,15 @@ def _check_devices(wanted: int) -> None:
             if platforms
             else "ask --target cpu for simulated devices, or --target shardy for a mesh of any size",
         ) from error
-    if wanted != found and jax.process_count() > 1:
+    if wanted != available and jax.process_count() > 1:
         raise TargetError(
             f"the mesh has {plural(wanted, 'device')} but the {jax.process_count():,} processes of the job "
-            f"have {found:,}, and all take part",
-            f"use a mesh of {plural(found, 'device')}, or another number of processes",
+            f"have {available:,}, and all take part",
+            f"use a mesh of {plural(available, 'device')}, or another number of processes",
         )
-    if found < wanted:
+    if available < wanted:
         simulated = "--target cpu for simulated devices, or " if wanted <= MAX_CPU_DEVICES else ""
-        problem = f"the mesh has {plural(wanted, 'device')} but JAX finds {found:,} here"
+        problem = f"the mesh has {plural(wanted, 'device')} but JAX finds {available:,} here"
         raise TargetError(problem, f"ask {simulated}--target shardy for a mesh of any size")
 
 
@@ -221,8 +221,7 @@ def output_of(
 
     A program that does not fit into a device's memory is an answer, too, and so is one that jaxlib cannot
     load or print (libtpu is newer, or the chip): it is as the compiler itself has printed it. Such texts cost
-    time: of a user's program they are left only for costs, or where it has failed. Raises what XLA raises.
-    """
+    time: of a user's program they are left only for costs, or where it has failed. Raises what XLA raises."""
     recording, target = Recording(question), question.mesh.target
     with_costs, is_users = question.dumps == "costs", isinstance(question, ModuleQuestion)
     compiled: Compiled | None = None

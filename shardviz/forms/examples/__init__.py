@@ -32,8 +32,7 @@ class Example:
 
     `document` is the subject of the document that it comes from. `expect` is what it claims, for those who
     check it: `collectives` of the plan ("op array axes"), `shard_shape` and `holders` of arrays, the `result`
-    of a collective, or its `rounds`. `name` is what a command calls it by, "" where none does.
-    """
+    of a collective, or its `rounds`. `name` is what a command calls it by, "" where none does."""
 
     document: str
     title: str
@@ -44,8 +43,8 @@ class Example:
 
     @property
     def expect(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.entry.get("expect", {})
-        return found
+        expected: Mapping[str, Any] = self.entry.get("expect", {})
+        return expected
 
     @property
     def options(self) -> dict[str, Any]:
@@ -78,7 +77,7 @@ def named_examples() -> dict[str, Example]:
 
 def named_example(name: str) -> Example:
     """The example of a name. Raises `QuestionError`."""
-    found = named_examples()
-    if name not in found:
-        raise QuestionError(f"there is no example {quote(name)}", f"choose one of {', '.join(found)}")
-    return found[name]
+    by_name = named_examples()
+    if name not in by_name:
+        raise QuestionError(f"there is no example {quote(name)}", f"choose one of {', '.join(by_name)}")
+    return by_name[name]

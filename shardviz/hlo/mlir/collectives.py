@@ -5,8 +5,7 @@ What one device holds follows from the sharding after the operation and from the
 only a permute, which names nothing else, needs its operand's sharding.
 
 StableHLO's are per device: ``"stablehlo.all_gather"(%0) <{all_gather_dim = 0 : i64, replica_groups =
-dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> : (tensor<4x4xf32>) -> tensor<8x4xf32>``.
-"""
+dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> : (tensor<4x4xf32>) -> tensor<8x4xf32>``."""
 
 from __future__ import annotations
 
@@ -78,8 +77,7 @@ def sdy_collective(operation: MlirOperation, meshes: Meshes, mesh: Mesh | None) 
     """The collective of Shardy's that an operation is; None when it is another operation.
 
     An operation over several dimensions is one collective, its axes in the order in which the text has
-    them. Raises `NotationError` when it cannot be read.
-    """
+    them. Raises `NotationError` when it cannot be read."""
     op, text = _SDY_OPS.get(operation.name), operation.text
     if op is None:
         return None
@@ -122,9 +120,9 @@ def sdy_collective(operation: MlirOperation, meshes: Meshes, mesh: Mesh | None) 
         names, groups, group_size = _permuted(operation, after, meshes)
         count = math.prod(sizes.values()) if names else 0
     else:
-        found = axis_groups(axes, sizes)
-        names, group_size = after.names(axes), found.size
-        groups, count = found.expand() if found.total <= MAX_LISTED_IDS else None, found.count
+        grouping = axis_groups(axes, sizes)
+        names, group_size = after.names(axes), grouping.size
+        groups, count = grouping.expand() if grouping.total <= MAX_LISTED_IDS else None, grouping.count
     is_own = mesh is not None and tuple(mesh.shape.items()) == after.sizes
     listed = None if groups is None else device_ids(groups, mesh if is_own else None)
     shapes = CollectiveShapes((tensor.part(parts),), (tensor.part(after.parts),), dim, split_dim)
@@ -137,8 +135,7 @@ def _permuted(
     """A permute's axes in the mesh's order, its pairs of positions, and 2, or 1 when nothing moves after all.
 
     The text has no pairs. Where the sizes of axes do not divide one another
-    there are only the axes that take part.
-    """
+    there are only the axes that take part."""
     operand = next(iter(operation.operands), None)
     before = sharding_of(operand, meshes, len(after.dims)) if operand else None
     if before is None or len(before.dims) != len(after.dims) or before.sizes not in ((), after.sizes):
@@ -162,8 +159,7 @@ Moves = dict[SubAxis, SubAxis]
 def moved_digits(before: TensorSharding, after: TensorSharding) -> Moves | None:
     """Source digit → the target's digit that it equals, for those that differ.
 
-    None when the sizes of the axes do not divide one another, so that there are no common digits.
-    """
+    None when the sizes of the axes do not divide one another, so that there are no common digits."""
     # A sharding assigns to every block of the tensor digits of the device's coordinates: on X=2, Y=4 the
     # dimension [{"X", "Y"}] is cut first by the digit of X, then by that of Y. Cut fine enough, the digits of
     # both shardings match one to one, so that a target's digit q says where its source stands in digit p:
@@ -249,8 +245,7 @@ def stablehlo_collective(
 ) -> Collective | None:
     """The collective of StableHLO's that an operation is; None when it is another operation.
 
-    Raises `NotationError` when it cannot be read.
-    """
+    Raises `NotationError` when it cannot be read."""
     op, text = _STABLEHLO_OPS.get(operation.name), operation.text
     if operation.name == "stablehlo.custom_call" and text.startswith(_RAGGED):
         op = RAGGED

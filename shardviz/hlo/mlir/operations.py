@@ -11,8 +11,7 @@ the regions:
     }) : (tensor<4xf32>) -> tensor<4xf32>                         regions: 1
 
 A text may be cut off or damaged anywhere: no operation is joined with a later one, and one whose regions the
-text does not end `is_open`. See "Operations" and "Regions" in MLIR's language reference.
-"""
+text does not end `is_open`. See "Operations" and "Regions" in MLIR's language reference."""
 
 from __future__ import annotations
 
@@ -62,8 +61,7 @@ _CONDITIONALS = ("stablehlo.if", "stablehlo.case")
 class OperationValue(NamedTuple):
     """A result of an operation, or with `is_argument` an argument of its regions, by number.
 
-    Both regions of a loop have the arguments in common.
-    """
+    Both regions of a loop have the arguments in common."""
 
     operation: MlirOperation
     number: int
@@ -104,8 +102,7 @@ class MlirOperation:
     regions; the line on which it begins, from 1; and the names of its results, ``%0``.
 
     `place` is its location in the program, by name or as an alias. `operands` are the values in its text,
-    None for one of which the text shows no definition.
-    """
+    None for one of which the text shows no definition."""
 
     name: str
     text: str
@@ -163,18 +160,18 @@ class MlirOperation:
 
 def items(text: str, start: int) -> tuple[list[str], int]:
     """The items between the commas of a list that begins at `start`, and the place behind its bracket."""
-    depth, begin, found = 0, start, []
+    depth, begin, pieces = 0, start, []
     for token in _TOKEN.finditer(text, start):
         if token[0] in "([{<":
             depth += 1
         elif token[0] in ")]}>":
             depth -= 1
         if depth < 0 or (token[0] == "," and depth == 0):
-            found.append(text[begin : token.start()].strip())
+            pieces.append(text[begin : token.start()].strip())
             begin = token.end()
         if depth < 0:
-            return [each for each in found if each], begin
-    return [each for each in (*found, text[begin:].strip()) if each], len(text)
+            return [item for item in pieces if item], begin
+    return [item for item in (*pieces, text[begin:].strip()) if item], len(text)
 
 
 class MlirModule:
@@ -218,7 +215,7 @@ class MlirModule:
     @property
     def name(self) -> str:
         """The module's own name."""
-        text = next((each.text for each in self.operations if each.name == "builtin.module"), "")
+        text = next((op.text for op in self.operations if op.name == "builtin.module"), "")
         own = _SYMBOL.match(text)
         return own[1].strip('"') if own else ""
 
@@ -266,17 +263,17 @@ class MlirModule:
             self._operation(begun["results"] or "", _KEYWORDS.get(own, own), text, line, opens)
 
     def _operation(self, results: str, name: str, text: str, line: int, opens: bool) -> None:
-        around, place = self._stack[-1], ""
+        around, location = self._stack[-1], ""
         head = text
         if opens:
             # Without what opens its region: ``({``, ``cond {``, ``reducer(…) {``.
             text = text[:-1].rstrip().removesuffix("(").removesuffix(" cond")
             reducer = text.rfind(" reducer(")
             text = (text if reducer < 0 else text[:reducer]).rstrip()
-        elif (found := _PLACE.search(text)) is not None:
-            text, place = text[: found.start()].rstrip(), found[1] or found[2]
+        elif (place_match := _PLACE.search(text)) is not None:
+            text, location = text[: place_match.start()].rstrip(), place_match[1] or place_match[2]
         names = tuple(match[1] for match in _NAME.finditer(results))
-        operation = MlirOperation(name, text, line, around, names, place)
+        operation = MlirOperation(name, text, line, around, names, location)
         if name != "func.func":
             pairs = _CARRIED.findall(text) if name == LOOP else ()
             used = [value for _, value in pairs] if pairs else _VALUE.findall(text)
@@ -284,8 +281,8 @@ class MlirModule:
             if name.endswith(".return"):
                 around.returned = operation.operands
         self.operations.append(operation)
-        for index, each in enumerate(names):
-            self._values[-1][each] = OperationValue(operation, index)
+        for index, result in enumerate(names):
+            self._values[-1][result] = OperationValue(operation, index)
         if opens:
             self._open(operation, head)
 

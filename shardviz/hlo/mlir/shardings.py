@@ -35,8 +35,7 @@ ARGUMENT, RESULT, RESHARD = "argument", "result", "reshard"
 def sharding_of(value: OperationValue, meshes: Meshes, rank: int) -> TensorSharding | None:
     """A value's sharding as its definition says; None when that is not to be found.
 
-    A definition that says nothing leaves the value whole on every device.
-    """
+    A definition that says nothing leaves the value whole on every device."""
     operation, index, is_argument = value
     text = operation.text
     if operation.name == "func.func":
@@ -74,8 +73,7 @@ class ShardedTensor:
     only says that it must be split in another way from there on. `name` is its name in the text, ``%0``;
     arguments and results are numbered from 0. `shape` is global; `dims` has the axes of each dimension and
     `before` those before the pass, or before the reshard; None where the text leaves it open. `unreduced`
-    are the axes of a pending sum.
-    """
+    are the axes of a pending sum."""
 
     name: str
     op: str
@@ -89,8 +87,7 @@ class ShardedTensor:
 def tensor_shardings(module: MlirModule) -> tuple[ShardedTensor, ...]:
     """The arguments, the values and the results of a program, in the order of the text.
 
-    `before` is open but for reshards. What cannot be read is passed over.
-    """
+    `before` is open but for reshards. What cannot be read is passed over."""
     main = next((function for function in module.functions if function.header.name == "main"), None)
     arguments, results, values = [], [], []
     known: dict[OperationValue, Axes | None] = {}
@@ -114,21 +111,20 @@ def changed_shardings(
     """The splits of `after` that are new or different, each with how its tensor was split before.
 
     Values keep no names from one text to the next: the third ``dot`` of one is the third of the other,
-    where both have as many.
-    """
+    where both have as many."""
     old: dict[str, list[ShardedTensor]] = defaultdict(list)
     for split in before:
         old[split.op].append(split)
     many = Counter(split.op for split in after)
     alike = Counter(map(_known_as, before))
-    place: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
     tensors = []
     for split in after:
-        place[split.op] += 1
+        seen[split.op] += 1
         if split.op == RESHARD and split.before == split.dims:
             continue
         if len(old[split.op]) == many[split.op]:
-            same = old[split.op][place[split.op] - 1]
+            same = old[split.op][seen[split.op] - 1]
             if (same.dims, same.unreduced) != (split.dims, split.unreduced):
                 is_same = split.op != RESHARD and same.shape == split.shape
                 tensors.append(replace(split, before=same.dims) if is_same else split)
@@ -186,15 +182,14 @@ def named_shardings(module: MlirModule, shapes: Mapping[str, tuple[int, ...]]) -
     name it.
 
     These stand one after the other, with the collectives that add its partial sums or move it at once; what
-    stands later moves it for one of its uses.
-    """
-    found: dict[str, PartitionSpec] = {}
+    stands later moves it for one of its uses."""
+    shardings: dict[str, PartitionSpec] = {}
     finished: set[str] = set()
     current = ""
     for operation in module.operations:
-        scope = named_scope(place, shapes) if (place := module.place(operation)) else None
+        scope = named_scope(location, shapes) if (location := module.place(operation)) else None
         name = scope.name if scope is not None and scope.phase == "forward" else ""
-        if name != current and current in found:
+        if name != current and current in shardings:
             finished.add(current)
         current = name
         sharding = _FIRST_SHARDING.search(operation.text)
@@ -203,7 +198,7 @@ def named_shardings(module: MlirModule, shapes: Mapping[str, tuple[int, ...]]) -
         try:
             spec = parse_sharding(operation.text, sharding.end(), module.meshes)[0].spec()
             if parse_tensors(operation.text)[-1].sizes == shapes[name]:
-                found[name] = spec
+                shardings[name] = spec
         except (NotationError, QuestionError, IndexError):
             continue
-    return found
+    return shardings

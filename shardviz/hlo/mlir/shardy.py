@@ -38,8 +38,7 @@ class ShardyModule:
     each, what could not be read, and `unread_collectives` counts the collectives among that.
     `awaits_partitioner` tells that the text splits arrays and leaves it to the partitioner to insert the
     collectives for that; with collectives of Shardy's, it does not. `num_devices` is 1 where the text names
-    no number.
-    """
+    no number."""
 
     name: str
     mesh: Mesh | None
@@ -65,8 +64,7 @@ def read_shardy(text: str, mesh: Mesh | None = None) -> ShardyModule:
     (`in_branch`). Groups are ids of the mesh's devices.
 
     Raises `NotationError` for a text that is not such a module, `QuestionError` when `mesh` is another mesh
-    than the module's.
-    """
+    than the module's."""
     if not is_mlir(text):
         problem = "this is neither StableHLO nor Shardy text"
         raise NotationError(problem, text, 0, hint="print one with lowered.as_text()")
@@ -136,7 +134,7 @@ class _Reader:
                 count = times(counts.get(home, 0), _runs(operation))
                 in_branch = operation.around.in_branch or home in chosen
                 in_order.append(replace(collective, count=count, in_branch=in_branch))
-        if idle := sum(len(found) for home, found in collectives.items() if home not in counts):
+        if idle := sum(len(records) for home, records in collectives.items() if home not in counts):
             stand = plural(idle, "collective is", "collectives are")
             self.unread.append(f"{stand} in functions that nothing calls")
         if not module.is_closed:
@@ -159,7 +157,7 @@ class _Reader:
     ) -> tuple[dict[int, list[tuple[Collective, MlirOperation]]], list[tuple[MlirOperation, int]]]:
         """The collectives of each function, and the calls of functions that the text has."""
         numbers = {function.header.name: function.line for function in self.module.functions[1:]}
-        found: dict[int, list[tuple[Collective, MlirOperation]]] = defaultdict(list)
+        by_function: dict[int, list[tuple[Collective, MlirOperation]]] = defaultdict(list)
         called: list[tuple[MlirOperation, int]] = []
         how = cache(operation_made)
         origins = Origins(how, how)
@@ -174,8 +172,8 @@ class _Reader:
                     collective = replace(collective, origin=origins.of([operand]))
                 if source := self.module.place(operation):
                     collective = replace(collective, source=source)
-                found[function.line].append((collective, operation))
-        return found, called
+                by_function[function.line].append((collective, operation))
+        return by_function, called
 
     def _collective(self, operation: MlirOperation) -> Collective | None:
         try:

@@ -2,8 +2,7 @@
 
 Where the text has no ``known_trip_count``, as on TPUs, the length of a loop follows from its condition (a
 comparison of a counter with a bound), from what the counter starts with, and from what the body adds to it.
-These are copied, cloned, fused, sunk into the body or carried through it: operands are followed.
-"""
+These are copied, cloned, fused, sunk into the body or carried through it: operands are followed."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ _TRIPS = re.compile(r"\s*%?([^\s=,(){}]+)\s*=\s*(\d{1,12})\s*")
 class Call(NamedTuple):
     """A place in the computation `caller` that runs `callee` `times` times (None: unknown).
 
-    `opcode` is that of the instruction there: a conditional runs one of its branches.
-    """
+    `opcode` is that of the instruction there: a conditional runs one of its branches."""
 
     caller: int
     callee: int
@@ -161,8 +159,7 @@ def program_order(
 ) -> Iterator[tuple[int, Sequence[_Item]]]:
     """The computations in the order in which they run, each with what is `placed` in it up to its next call.
 
-    Only the first run of each counts.
-    """
+    Only the first run of each counts."""
     waiting: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for call in calls:
         waiting[call.caller].append((call.position, call.callee))
@@ -187,23 +184,22 @@ def program_order(
 
 def parse_trip_counts(text: str) -> dict[str, int]:
     """``while.3=32,body=8`` → the number of runs by loop. Raises `NotationError`."""
-    found, start = {}, 0
+    counts, start = {}, 0
     for piece in text.split(","):
         match = _TRIPS.fullmatch(piece)
         if match is None:
             hint = "name loops, or their bodies, with their runs: while.3=32,layers_body=80"
             problem = f"{quote(piece.strip(), 30)} is not a loop with its runs"
             raise NotationError(problem, text, start, start + max(1, len(piece)), hint)
-        found[match[1]] = int(match[2])
+        counts[match[1]] = int(match[2])
         start += len(piece) + 1
-    return found
+    return counts
 
 
 def with_trip_counts(text: str, trips: Mapping[str, int]) -> str:
     """The text, in which loops run as often as `trips` says, by the name of the loop or of its body.
 
-    Raises `QuestionError` for a name that no loop of the text has.
-    """
+    Raises `QuestionError` for a name that no loop of the text has."""
     met: set[str] = set()
 
     def told(loop: re.Match[str]) -> str:
@@ -272,11 +268,11 @@ class TripCounts:
         if scalar is None or one is None or two is None:
             return None
         (a, step), (b, other) = one, two
-        found = trips(direction, a - b, step - other)
+        count = trips(direction, a - b, step - other)
         bits = int(scalar[2])
         numbers = range(2**bits) if scalar[1] == "u" else range(-(2**bits) // 2, 2**bits // 2)
-        is_in = found is not None and a + found * step in numbers and b + found * other in numbers
-        return found if is_in else None
+        is_in = count is not None and a + count * step in numbers and b + count * other in numbers
+        return count if is_in else None
 
     def _comparison(self, condition: Computation) -> _Comparison | None:
         """The direction and the shape of a condition's comparison, and its sides in terms of the state."""
@@ -295,8 +291,8 @@ class TripCounts:
         """The first value of a side of the comparison, and by how much it grows."""
         if value is None or value.element is None:
             return value and (value.number, 0)
-        found = self._element(loop, value.element)
-        return found and (value.factor * found[0] + value.number, value.factor * found[1])
+        element = self._element(loop, value.element)
+        return element and (value.factor * element[0] + value.number, value.factor * element[1])
 
     def _element(self, loop: Instruction, path: Path) -> tuple[int, int] | None:
         """The first value of an element of a loop's state, and its increase in each run of the body."""
@@ -323,9 +319,9 @@ class TripCounts:
             return None
         self._depth += 1
         source = self._source(value)
-        found = self._sum_of(source) if source else None
+        total = self._sum_of(source) if source else None
         self._depth -= 1
-        return found
+        return total
 
     def _sum_of(self, value: ProgramValue) -> _Sum | None:
         line = value.line
@@ -342,11 +338,11 @@ class TripCounts:
         one, other = terms[0], terms[1]
         if line.opcode == "multiply":
             one, other = (one, other) if one.element is None else (other, one)
-            found = None if one.element is not None else _Sum(0).plus(other, one.number)
+            total = None if one.element is not None else _Sum(0).plus(other, one.number)
         else:
-            found = one.plus(other, 1 if line.opcode == "add" else -1)
+            total = one.plus(other, 1 if line.opcode == "add" else -1)
         # No counter has more than 64 bits; powers of powers have no end.
-        return found if found and max(abs(found.number), abs(found.factor)) < 2**64 else None
+        return total if total and max(abs(total.number), abs(total.factor)) < 2**64 else None
 
     def _source(self, value: ProgramValue) -> ProgramValue | None:
         """The value behind copies, tuples, fusions and calls, within one run of what is around it; None when
@@ -367,8 +363,7 @@ class TripCounts:
 def trips(direction: str, start: int, step: int) -> int | None:
     """The number of times that ``start``, ``start + step``, … is less (LT), at most (LE), … than 0.
 
-    None when it never ceases to be, or only where the numbers overflow.
-    """
+    None when it never ceases to be, or only where the numbers overflow."""
     if direction in ("GT", "GE"):
         return trips({"GT": "LT", "GE": "LE"}[direction], -start, -step)
     if direction in ("LT", "LE"):

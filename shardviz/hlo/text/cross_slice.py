@@ -4,8 +4,7 @@ The text of a program on several slices is that of one slice. What crosses to th
 ``_xla_megascale_transfer_type="ALL_REDUCE"`` (or another) and one ``_xla_host_transfer_rendezvous``. Its
 ``_xla_megascale_target`` says who meets whom: ``"{1,2}x{0:15}"`` is devices 0 to 15 of slice 1, each with
 that of the same number of slice 2; ``{{100003,200003},...}`` and ``{{100003->200003},...}`` list them, slice
-s having the ids from s * 100000 on.
-"""
+s having the ids from s * 100000 on."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ def cross_slice_transfers(
     collectives: Mapping[Computation, Iterable[Instruction]],
 ) -> tuple[dict[int, CrossSliceTransfer], set[int]]:
     """The transfers of a text by the position of their send, and the positions of their recvs."""
-    found: dict[int, CrossSliceTransfer] = {}
+    transfers: dict[int, CrossSliceTransfer] = {}
     recvs = set()
     for lines in collectives.values():
         waiting: dict[str, Instruction] = {}
@@ -66,11 +65,11 @@ def cross_slice_transfers(
                 continue
             send, recv = (line, other) if line.opcode == "send" else (other, line)
             target = line.search(_TARGET)
-            found[send.start] = CrossSliceTransfer(
+            transfers[send.start] = CrossSliceTransfer(
                 OPS_BETWEEN[kind[1]], target[1] if target else "", send, recv
             )
             recvs.add(recv.start)
-    return found, recvs
+    return transfers, recvs
 
 
 def slices_named(transfers: Iterable[CrossSliceTransfer]) -> int:
@@ -86,12 +85,11 @@ def slices_named(transfers: Iterable[CrossSliceTransfer]) -> int:
 def device_numbers(target: str, devices_per_slice: int) -> Lists:
     """The groups or pairs of a transfer, as device numbers that count slice by slice.
 
-    Raises `NotationError` for a target that cannot be read or names a device that a slice does not have.
-    """
+    Raises `NotationError` for a target that cannot be read or names a device that a slice does not have."""
     product = _PRODUCT.fullmatch(target)
     if product is None:
         ids = [tuple(map(int, _NUMBER.findall(group))) for group in _LIST.findall(target)]
-        pairs = [tuple(divmod(each, _IDS_OF_A_SLICE) for each in group) for group in ids]
+        pairs = [tuple(divmod(packed, _IDS_OF_A_SLICE) for packed in group) for group in ids]
     else:
         slices = tuple(map(int, _NUMBER.findall(product[1])))
         pairs = [tuple((number, device) for number in slices) for device in _devices(product[2])]
@@ -106,11 +104,11 @@ def device_numbers(target: str, devices_per_slice: int) -> Lists:
 
 def _devices(text: str) -> list[int]:
     """``0:3,8`` is 0, 1, 2, 3, 8."""
-    found: list[int] = []
+    devices: list[int] = []
     for part in text.split(","):
         match = _RANGE.fullmatch(part)
         if match is not None:
             first, last = int(match[1]), int(match[2] or match[1])
-            check_listable(len(found) + last - first, text)
-            found.extend(range(first, last + 1))
-    return found
+            check_listable(len(devices) + last - first, text)
+            devices.extend(range(first, last + 1))
+    return devices

@@ -2,8 +2,7 @@
 
 The text is in normal form: a header is a line at the margin that ends with ``{``, its computation goes on
 until a ``}`` at the margin, and neither is the first line. An instruction's operands, its users, and what it
-runs are read when they are first asked for; so are all instructions of a computation, in program order.
-"""
+runs are read when they are first asked for; so are all instructions of a computation, in program order."""
 
 from __future__ import annotations
 
@@ -69,8 +68,7 @@ _Item = TypeVar("_Item", bound=Hashable)
 def reached(start: Iterable[_Item], step: Callable[[_Item], Iterable[_Item]]) -> Iterator[_Item]:
     """All that some items lead to by steps, and these themselves, each once, the latest found first.
 
-    The steps from an item are taken after it was given out, so that a caller may look at it before.
-    """
+    The steps from an item are taken after it was given out, so that a caller may look at it before."""
     waiting = [*start]
     seen = {*waiting}
     while waiting:
@@ -144,8 +142,7 @@ class Computations:
     def named(self, name: str, position: int) -> Computation | None:
         """The computation that a name means at a position: the last one defined so far, else the first.
 
-        A text may hold several modules, which use names again.
-        """
+        A text may hold several modules, which use names again."""
         computations = self._again.get(name)
         if computations is None or not name:
             return self._named.get(name) if name else None
@@ -193,10 +190,10 @@ class Computations:
         if name not in self._again:
             return places
         if name not in self._callers:
-            found = self._callers[name] = defaultdict(list)
-            for place in places:
-                if (callee := self.named(name, place)) is not None:
-                    found[callee].append(place)
+            by_callee = self._callers[name] = defaultdict(list)
+            for position in places:
+                if (callee := self.named(name, position)) is not None:
+                    by_callee[callee].append(position)
         return self._callers[name][computation]
 
 
@@ -245,8 +242,7 @@ class Instructions:
     def named(self, home: Computation, name: str, before: int | None = None) -> Instruction | None:
         """The instruction of a computation by its name, which is searched for from the position `before` on.
 
-        Where a name is used again it is the last one, or the last one in front of that position.
-        """
+        Where a name is used again it is the last one, or the last one in front of that position."""
         known = self._named[home]
         if name not in known:
             known[name] = self._find(home, name, home.stop if before is None else before)
@@ -325,8 +321,8 @@ class Instructions:
             self._mentioned[home] = first, others
         first, others = self._mentioned[home]
         places = [first[name], *others.get(name, ())] if name in first else []
-        found = dict.fromkeys(self.at(place, home) for place in places)
-        return [user for user in found if user is not None and name in user.operands]
+        candidates = dict.fromkeys(self.at(position, home) for position in places)
+        return [user for user in candidates if user is not None and name in user.operands]
 
     def callee(self, instruction: Instruction) -> Computation | None:
         """The computation that a fusion, a call or an async wrapper runs."""
@@ -348,8 +344,8 @@ class Instructions:
 
     def called(self, instruction: Instruction, *keys: str) -> list[Computation]:
         """The computations of the text that the attributes of these names have."""
-        found = (self.computations.named(name, instruction.start) for name in instruction.called(*keys))
-        return [home for home in found if home is not None]
+        callees = (self.computations.named(name, instruction.start) for name in instruction.called(*keys))
+        return [home for home in callees if home is not None]
 
     def is_matmul(self, instruction: Instruction) -> bool:
         """Return whether it multiplies matrices: by itself, in a library's kernel, or in what it calls."""

@@ -3,8 +3,7 @@
 XLA itself breaks lines inside an attribute (a Pallas kernel's ``kernel_metadata``), a literal and the
 module's header (``origin_recovery_table`` quotes whole modules); text that was wrapped, indented or written
 by hand breaks them anywhere, and has other spaces than XLA's. Strings and comments are those of XLA's
-``hlo_lexer.cc``.
-"""
+``hlo_lexer.cc``."""
 
 from __future__ import annotations
 
@@ -227,8 +226,7 @@ def _line_end(text: str, start: int) -> int:
 def joined(statement: str) -> str:
     """The lines of a statement as one, with a space where one was.
 
-    Where breaks keep the space before them, as in ``fold -s``, a break without one is within a word.
-    """
+    Where breaks keep the space before them, as in ``fold -s``, a break without one is within a word."""
     lines = [line for line in statement.split("\n") if line.strip()]
     keeps_spaces = any(line.endswith(" ") for line in lines[:-1])
     kept = [lines[0].strip()] if lines else []

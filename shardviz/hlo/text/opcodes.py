@@ -1,7 +1,6 @@
 """The table of HLO's opcodes: what each does with the values that it takes, for all who follow them.
 
-XLA's list of opcodes is ``xla/hlo/ir/hlo_opcode.h``; ``-start`` and ``-done`` are parts of one operation.
-"""
+XLA's list of opcodes is ``xla/hlo/ir/hlo_opcode.h``; ``-start`` and ``-done`` are parts of one operation."""
 
 from __future__ import annotations
 
@@ -45,8 +44,7 @@ PLACES = frozenset(
 )
 """Elements are put elsewhere, but nothing is computed with those of different places.
 
-An all-reduce is one of them: what it adds are the parts of one array.
-"""
+An all-reduce is one of them: what it adds are the parts of one array."""
 ELEMENTS = {"dynamic-slice": slice(1), "dynamic-update-slice": slice(2), "select": slice(1, None)}
 """The operands that elements come from; the others tell which."""
 ADDING = frozenset(("add", "subtract"))

@@ -2,8 +2,7 @@
 
 ``bf16[512,384]{1,0:T(8,128)(2,1)S(1)}`` lies in rows, padded to tiles of 8 by 128, in memory space 1. The
 format is XLA's, ``xla/layout.h``; what the spaces are on a TPU is seen in libtpu's text (space 1 is its VMEM,
-2, 4 and 6 hold scalars, 3 is CMEM on v4), space 5 is the host's memory in ``xla/layout.h``.
-"""
+2, 4 and 6 hold scalars, 3 is CMEM on v4), space 5 is the host's memory in ``xla/layout.h``."""
 
 from __future__ import annotations
 
@@ -60,12 +59,11 @@ Shape = ArrayShape | list["Shape"]
 def parse_shape(text: str) -> Shape:
     """One shape; where the text is a list of operands with their shapes, use `parse_shapes`.
 
-    Raises `NotationError` when it holds none, or an array of an unknown type or an impossible size.
-    """
-    found = parse_shapes(text)
-    if len(found) != 1:
+    Raises `NotationError` when it holds none, or an array of an unknown type or an impossible size."""
+    shapes = parse_shapes(text)
+    if len(shapes) != 1:
         raise NotationError("this is not one shape", text, 0, len(text), "write f32[4,8] or (f32[4], f32[8])")
-    return found[0]
+    return shapes[0]
 
 
 def parse_shapes(text: str) -> list[Shape]:
@@ -139,8 +137,7 @@ class PlacedArray(NamedTuple):
 def placed_arrays(shape: str) -> tuple[PlacedArray, ...]:
     """The arrays of a shape, or of a tuple of them, depth first.
 
-    Tokens, unknown types and impossible sizes are left out.
-    """
+    Tokens, unknown types and impossible sizes are left out."""
     shapes = []
     for dtype, sizes, order, rest in _ARRAY.findall(shape):
         lengths, bits = tuple(map(int, _LENGTH.findall(sizes))), BITS.get(dtype, 0)
@@ -164,8 +161,8 @@ def _padded(sizes: tuple[int, ...], order: str, rest: str) -> tuple[int, ...]:
     if tile is None or sorted(by_place) != [*range(len(sizes))]:
         return sizes
     lengths = [int(length) for length in tile[1].split(",") if length]
-    found = [sizes[dim] for dim in reversed(by_place)]
-    found = [1] * (len(lengths) - len(found)) + found
-    for index, length in zip(range(len(found) - len(lengths), len(found)), lengths, strict=True):
-        found[index] = -(-found[index] // max(1, length)) * max(1, length)
-    return tuple(found)
+    padded = [sizes[dim] for dim in reversed(by_place)]
+    padded = [1] * (len(lengths) - len(padded)) + padded
+    for index, length in zip(range(len(padded) - len(lengths), len(padded)), lengths, strict=True):
+        padded[index] = -(-padded[index] // max(1, length)) * max(1, length)
+    return tuple(padded)

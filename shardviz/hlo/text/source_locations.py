@@ -31,8 +31,7 @@ class SourceLocations:
     a helper that several lines call is not told: each call is told by the first of its callers in which it
     differs from the others. The callers of the whole program, which all instructions share, are no such
     caller: JAX leaves out the frames between them and a checkpoint. Older XLA has no tables there, but
-    writes file and line into the metadata of each instruction.
-    """
+    writes file and line into the metadata of each instruction."""
 
     def __init__(self, text: str, head: str | None = None) -> None:
         head = text if head is None else head
@@ -58,7 +57,7 @@ class SourceLocations:
         calls: dict[str, set[tuple[str, ...]]] = defaultdict(set)
         for number in used:
             calls["".join(own[number][:1])].add(own[number])
-        shared = {line: _shared(each) for line, each in calls.items()}
+        shared = {line: _shared(stacks) for line, stacks in calls.items()}
         self._of_frame = {
             str(number): next(iter(lines[shared.get(lines[0], 0) :] or lines), "")
             if lines
@@ -80,8 +79,7 @@ def _called(line: str, around: tuple[str, ...]) -> tuple[str, ...]:
     """The lines of a call, innermost first, with one more.
 
     Several frames of one line, as tracing leaves them, are one; of a chain that comes to a line again, as
-    gradients' do, no more is known than up to there.
-    """
+    gradients' do, no more is known than up to there."""
     if around[:1] == (line,):
         return around
     known = around.index(line) if line in around else MAX_FRAMES

@@ -1,8 +1,7 @@
 """The values of a program, back to what they are made of and ahead to what takes them.
 
 A value is followed through fusions, calls, tuples, and loops that hand it on: the second element of
-``%t = (f32[2], f32[8]) while(%s), body=%b`` is that of ``%s`` where ``%b`` returns what it was given.
-"""
+``%t = (f32[2], f32[8]) while(%s), body=%b`` is that of ``%s`` where ``%b`` returns what it was given."""
 
 from __future__ import annotations
 
@@ -54,8 +53,7 @@ def folded(
     """The fact of a value, by the facts of what it is made of; None where more than `most` were looked at.
 
     `step` tells what it is made of, if that is known, and what else it is; `fold` puts results together. What
-    is made of itself, as in a loop, is there the second of these. `known` has all results so far.
-    """
+    is made of itself, as in a loop, is there the second of these. `known` has all results so far."""
     pending: list[tuple[_Value, Sequence[_Value]]] = [(value, ())]
     while pending:
         current, operands = pending.pop()
@@ -75,8 +73,7 @@ def folded(
 class CallSite:
     """A `line` that runs another computation, `depth` calls below the outermost; `outer` runs its own.
 
-    Each is made once and compared by identity: a chain of calls costs no more to look up than one call.
-    """
+    Each is made once and compared by identity: a chain of calls costs no more to look up than one call."""
 
     line: Instruction
     outer: CallSite | None

@@ -2,8 +2,7 @@
 
 answers     computed answers and their kinds: numbers, bytes, shapes, …
 subject     the arrays, devices and collectives that measures are about
-layout, plan, collective, shipped  the measures
-"""
+layout, plan, collective, shipped  the measures"""
 
 from __future__ import annotations
 
@@ -191,10 +190,10 @@ def choices(prediction: Prediction, seed: str = "") -> tuple[str, ...]:
     if not prediction.wrong:
         return ()
     answer = answer_of(prediction)
-    found = sorted((answer.text, *prediction.wrong), key=lambda text: _rank(answer, text))
+    ordered = sorted((answer.text, *prediction.wrong), key=lambda text: _rank(answer, text))
     if seed:
-        Random(f"{seed} {prediction.question}").shuffle(found)
-    return tuple(found)
+        Random(f"{seed} {prediction.question}").shuffle(ordered)
+    return tuple(ordered)
 
 
 def _rank(answer: ComputedAnswer, text: str) -> tuple[bool, tuple[object, ...] | str]:

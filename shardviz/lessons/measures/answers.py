@@ -69,7 +69,7 @@ def check(word: str, known: Collection[str], problem: str) -> None:
 
 def numeral(text: str) -> str:
     """A typed number with its powers computed: ``2^10 B`` → ``1024 B``, and ``.5 ms`` → ``0.5 ms``."""
-    text = _POWER.sub(lambda found: str(int(found[1]) ** int(found[2])), text.strip())
+    text = _POWER.sub(lambda match: str(int(match[1]) ** int(match[2])), text.strip())
     return f"0{text}" if text.startswith(".") else text
 
 
@@ -117,8 +117,8 @@ seconds = _quantity(_SCALES, "a time", "22 µs or 1.5 ms")
 
 def figures(text: str) -> dict[str, Fraction]:
     """The times and bytes in a sentence, ``164 µs``, ``8 MiB``, with their seconds or bytes; no rates."""
-    found = [match[0] for match in _FIGURE.finditer(text)]
-    return {each: seconds(each) if each.split()[-1] in _SCALES else byte_count(each) for each in found}
+    texts = [match[0] for match in _FIGURE.finditer(text)]
+    return {piece: seconds(piece) if piece.split()[-1] in _SCALES else byte_count(piece) for piece in texts}
 
 
 def percent(text: str) -> Fraction:
@@ -137,13 +137,13 @@ def slices(text: str) -> tuple[tuple[int, int], ...]:
     """``4:8, 0:16`` → ((4, 8), (0, 16))."""
     if text.strip() == "()":
         return ()
-    found = []
+    bounds = []
     for part in text.strip().strip("[]").split(","):
         start, colon, stop = part.partition(":")
         if not colon:
             raise QuestionError(f"{quote(text, 40)} is not a list of slices", "write for example 4:8, 0:16")
-        found.append((whole_number(start), whole_number(stop)))
-    return tuple(found)
+        bounds.append((whole_number(start), whole_number(stop)))
+    return tuple(bounds)
 
 
 def devices(text: str) -> tuple[int, ...]:
@@ -155,25 +155,25 @@ def devices(text: str) -> tuple[int, ...]:
 
 def coordinates(text: str) -> tuple[tuple[str, int], ...]:
     """``X=1, Y=2``, in the order of the axes' names."""
-    found = {}
+    coords = {}
     for part in text.replace(",", " ").split():
-        axis, equals, place = part.partition("=")
-        if not equals or not axis or axis in found:
+        axis, equals, value = part.partition("=")
+        if not equals or not axis or axis in coords:
             problem = f"{quote(text, 40)} is not a list of coordinates"
             raise QuestionError(problem, "write for example X=1, Y=2")
-        found[axis] = whole_number(place)
-    return tuple(sorted(found.items()))
+        coords[axis] = whole_number(value)
+    return tuple(sorted(coords.items()))
 
 
 def numbers(text: str) -> tuple[float, ...]:
     """``3, 9`` → (3, 9), in their order; ``nothing`` → ()."""
     if text.strip().lower() == NOTHING:
         return ()
-    found = parse_numbers(text)
-    if found.kind == "complex":
+    parsed = parse_numbers(text)
+    if parsed.kind == "complex":
         raise QuestionError(f"{quote(text, 40)} is not a list of real numbers", "write for example 3, 9")
     truth = {"true": 1.0, "false": 0.0}
-    return tuple(truth[text.lower()] if found.kind == "bool" else float(text) for text in found.texts)
+    return tuple(truth[text.lower()] if parsed.kind == "bool" else float(text) for text in parsed.texts)
 
 
 def numbers_text(values: tuple[float, ...]) -> str:
@@ -188,14 +188,14 @@ def collectives(text: str) -> tuple[Sent, ...]:
     """``all_gather A X; psum C Y``, also with ``over`` before the axes and ``then`` between → in order."""
     if text.strip().lower() == NOTHING:
         return ()
-    found = []
+    sent = []
     for part in re.split(r"\s*(?:;|,?\s\bthen\b)\s*", text.strip()):
         words = [word for word in part.replace(",", " ").split() if word != "over"]
         if len(words) < 3:
             problem = f"{quote(part, 40)} is not a collective of a plan"
             raise QuestionError(problem, "write all_gather A X; psum C Y, or nothing")
-        found.append((words[0], words[1], tuple(sorted(words[2:]))))
-    return tuple(found)
+        sent.append((words[0], words[1], tuple(sorted(words[2:]))))
+    return tuple(sent)
 
 
 def collectives_text(sent: tuple[Sent, ...]) -> str:
@@ -206,9 +206,9 @@ def one_of(choices: Sequence[str]) -> AnswerKind:
     """An answer that is one of a few words."""
 
     def read(text: str) -> str:
-        found = text.strip().lower()
-        check(found, choices, "{} is not an answer")
-        return found
+        answer = text.strip().lower()
+        check(answer, choices, "{} is not an answer")
+        return answer
 
     return AnswerKind(read, str)
 

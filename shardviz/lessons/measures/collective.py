@@ -40,8 +40,8 @@ def held(resolved: ResolvedProblem, device: str, round: str) -> tuple[float, ...
     _followed(walk.frames.after)
     group, member = walk.places[position_of(walk.mesh, device)]
     pieces = [piece for piece in walk.frames[after].pieces(member, group) if piece.needed]
-    found = [value for piece in pieces if piece.values is not None for value in _plain(piece.values).tolist()]
-    return tuple(found)
+    flat = [value for piece in pieces if piece.values is not None for value in _plain(piece.values).tolist()]
+    return tuple(flat)
 
 
 def result(resolved: ResolvedProblem, device: str) -> tuple[float, ...]:
@@ -65,9 +65,9 @@ def operands_of(resolved: ResolvedProblem) -> NDArray[np.float64]:
 
 def _by_device(mesh: Mesh, by_position: NDArray[Any]) -> NDArray[np.float64]:
     values = _plain(by_position)
-    found = values.copy()
-    found[[mesh.device_id(position) for position in range(mesh.size)]] = values
-    return found
+    by_device = values.copy()
+    by_device[[mesh.device_id(position) for position in range(mesh.size)]] = values
+    return by_device
 
 
 def _followed(numbers: NDArray[Any] | None) -> NDArray[Any]:

@@ -2,8 +2,7 @@
 
 A job has processes, one on each host, with so many devices each in the order of the devices' numbers. An
 expert has so many places; a token that chooses a full one is dropped. In tick t, stage s of a pipeline works
-on micro-batch t − s, and back in the same way (Huang et al., "GPipe", 2019).
-"""
+on micro-batch t − s, and back in the same way (Huang et al., "GPipe", 2019)."""
 
 from __future__ import annotations
 
@@ -76,7 +75,7 @@ def holders(resolved: ResolvedProblem, array: str, device: str) -> tuple[int, ..
     mine = layout.mesh.device_id(position_of(layout.mesh, device))
     bounds = (bounds_by_device(layout, dim) for dim in range(layout.array.rank))
     held = list(zip(sums_by_device(layout), *bounds, strict=True))
-    return tuple(number for number, each in enumerate(held) if each == held[mine])
+    return tuple(number for number, data in enumerate(held) if data == held[mine])
 
 
 def shard_bytes(resolved: ResolvedProblem, array: str = "") -> int:
@@ -126,10 +125,10 @@ def _by_device(mesh: Mesh, axes: tuple[str, ...]) -> list[int]:
         places = [before + step for before in places for step in steps]
     if mesh.device_order is None:
         return places
-    found = [0] * mesh.size
+    by_device = [0] * mesh.size
     for device, index in zip(mesh.device_order, places, strict=True):
-        found[device] = index
-    return found
+        by_device[device] = index
+    return by_device
 
 
 def _spec_answer(array: ShardedArray, mesh: Mesh, notation: str) -> ComputedAnswer:
@@ -148,10 +147,10 @@ def dropped(resolved: ResolvedProblem, dim: str, loads: str) -> int:
     """The choices that find no place, where `loads` says how many tokens of a sequence choose each expert and
     each expert has as many places as `dim` is long."""
     places = size_of(resolved, dim)
-    chosen = [whole_number(each) for each in loads.split(",")]
+    chosen = [whole_number(load) for load in loads.split(",")]
     if len(chosen) < 2:
         raise QuestionError(f"{quote(loads, 30)} is one load", "write one for each expert: 9,3,2,2")
-    return sum(max(0, each - places) for each in chosen)
+    return sum(max(0, load - places) for load in chosen)
 
 
 def ticks(resolved: ResolvedProblem, axis: str, dim: str) -> int:

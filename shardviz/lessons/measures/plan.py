@@ -85,19 +85,19 @@ def sent(resolved: ResolvedProblem) -> int:
 
 def longer(resolved: ResolvedProblem, flops: str, bandwidth: str) -> str:
     """The larger of a device's two times, of FLOPs and of bytes sent, both at so many a second."""
-    work = sum(each.flops for each in _steps_of(resolved.cost, "einsum")) / _per_second(flops)
+    work = sum(row.flops for row in _steps_of(resolved.cost, "einsum")) / _per_second(flops)
     wire = resolved.plan.wire_bytes / _per_second(bandwidth)
     return LONGER[0] if work > wire else LONGER[1] if work < wire else LONGER[2]
 
 
 def _per_second(text: str) -> float:
     try:
-        found = float(text)
+        rate = float(text)
     except ValueError:
-        found = math.nan
-    if not 0 < found < math.inf:
+        rate = math.nan
+    if not 0 < rate < math.inf:
         raise QuestionError(f"{quote(text, 30)} is not a number per second", "write for example 197e12")
-    return found
+    return rate
 
 
 def seconds(resolved: ResolvedProblem, part: str = "") -> float:
@@ -106,22 +106,22 @@ def seconds(resolved: ResolvedProblem, part: str = "") -> float:
     if resolved.collective is not None and not part:
         return walk_of(resolved).timeline.seconds
     cost = priced(resolved)
-    taken = math.fsum(each.seconds or 0.0 for each in _steps_of(cost, part))
+    taken = math.fsum(row.seconds or 0.0 for row in _steps_of(cost, part))
     return taken * cost.layers
 
 
 def flops(resolved: ResolvedProblem, part: str = "") -> float:
     """The FLOPs of a device in all layers, or in some steps: two for each product that is added up."""
     cost = resolved.cost
-    return sum(each.flops for each in _steps_of(cost, part)) * cost.layers
+    return sum(row.flops for row in _steps_of(cost, part)) * cost.layers
 
 
 def _steps_of(cost: PlanCost, part: str) -> Iterator[PricedStep]:
     check(part, ("", *PARTS), "a plan has no steps {}")
     parts = cost.plan.problem.parts
-    for each in cost.steps:
-        if part in ("", each.step.op) or (part in PHASES and parts[each.step.part].phase == part):
-            yield each
+    for row in cost.steps:
+        if part in ("", row.step.op) or (part in PHASES and parts[row.step.part].phase == part):
+            yield row
 
 
 def overlapped(resolved: ResolvedProblem) -> float:
@@ -141,13 +141,13 @@ def exposed(resolved: ResolvedProblem) -> float:
 
 def bound(resolved: ResolvedProblem) -> str:
     """The bound of the plan's longest step of the longer side: `BOUNDS`."""
-    own, found = {COMPUTE: "compute", HBM: "memory", LATENCY: "latency"}, priced(resolved).bound
-    return own.get(found, "network")
+    own, resource = {COMPUTE: "compute", HBM: "memory", LATENCY: "latency"}, priced(resolved).bound
+    return own.get(resource, "network")
 
 
 def threshold(resolved: ResolvedProblem, dim: str) -> int:
     """The least size of a dimension with which every step of the plan is compute bound."""
-    known = {each.dim: each for each in priced(resolved).thresholds}
+    known = {entry.dim: entry for entry in priced(resolved).thresholds}
     check(dim, known, "dimension {} has no threshold")
     least = known[dim].least
     if least is None:
@@ -176,10 +176,10 @@ def fastest(resolved: ResolvedProblem, *meshes: str) -> ComputedAnswer:
 def memory(resolved: ResolvedProblem, purpose: str) -> int:
     """Bytes of a device in a train step that serve one of `PURPOSES`."""
     check(purpose, PURPOSES, "no memory is for {}")
-    found = resolved.cost.training_memory
-    if found is None:
+    training_memory = resolved.cost.training_memory
+    if training_memory is None:
         raise QuestionError("only a train step has this memory", 'write backward = "yes" in the setup')
-    return int(getattr(found, purpose))
+    return int(getattr(training_memory, purpose))
 
 
 def priced(resolved: ResolvedProblem) -> PlanCost:

@@ -70,10 +70,10 @@ def model(resolved: ResolvedProblem, name: str, figure: str, *options: str) -> C
     for key, _ in given:
         check(key, allowed, f"{figure} takes no option {{}}")
     kind, of = known[figure]
-    found = of(_answered(name, known is OF_SERVING, given, resolved.placed))
-    if found is None:
+    value = of(_answered(name, known is OF_SERVING, given, resolved.placed))
+    if value is None:
         raise QuestionError(f"{figure} is not known on this machine", "take another machine")
-    return kind.answer(Fraction(found) if isinstance(found, float) else found)
+    return kind.answer(Fraction(value) if isinstance(value, float) else value)
 
 
 @lru_cache(maxsize=32)  # a goal asks for several figures of one answer
@@ -96,9 +96,9 @@ def compiled(resolved: ResolvedProblem, program: str, figure: str) -> float:
     links = {lane.name for lane in timeline.lanes if lane.kind in ("axis", "network")}
     sending = math.fsum(taken for name, taken in timeline.communication_seconds if name in links)
     exposed = math.fsum(waited for name, waited in timeline.exposed_seconds if name in links)
-    found = {"total": timeline.seconds, "sending": sending, "exposed": exposed}
-    check(figure, found, "a program has no figure {}")
-    return found[figure]
+    times = {"total": timeline.seconds, "sending": sending, "exposed": exposed}
+    check(figure, times, "a program has no figure {}")
+    return times[figure]
 
 
 @cache
@@ -114,27 +114,27 @@ def _text(program: str) -> str:
 
 def carried(resolved: ResolvedProblem, program: str, kind: str) -> int:
     """Bytes that a device sends in a compiled program, in all runs of the collectives of an HLO name."""
-    found = hlo.read_hlo(_text(program), resolved.problem.mesh).collectives
-    return sum((each.count or 0) * each.wire_bytes for each in found if each.op == kind)
+    entries = hlo.read_hlo(_text(program), resolved.problem.mesh).collectives
+    return sum((entry.count or 0) * entry.wire_bytes for entry in entries if entry.op == kind)
 
 
 def along(resolved: ResolvedProblem, groups: str) -> frozenset[str]:
     """The mesh axes along which HLO's ``replica_groups`` lie."""
     mesh = resolved.problem.mesh
-    found = replica_groups.group_axes(group_text.parse_replica_groups(groups, mesh.size), mesh)
-    return frozenset(found)
+    axes = replica_groups.group_axes(group_text.parse_replica_groups(groups, mesh.size), mesh)
+    return frozenset(axes)
 
 
 def ran(resolved: ResolvedProblem, name: str, figure: str, collective: str) -> ComputedAnswer:
     """Of a collective in a profile that ships with its program's text: the device that others waited for
     longest (``last``), or the longest time from the last arrival to the last end (``longest``)."""
     check(figure, ("last", "longest"), "a collective in a profile has no figure {}")
-    found = _profile(name, resolved.problem.mesh)
-    timings = {timing.name: timing for timing in found.collectives}
+    profile = _profile(name, resolved.problem.mesh)
+    timings = {timing.name: timing for timing in profile.collectives}
     check(collective, timings, "no {} ran")
     if figure == "longest":
         return SECONDS.answer(Fraction(timings[collective].most))
-    worst = next(each for each in found.stragglers if each.collective == collective)
+    worst = next(straggler for straggler in profile.stragglers if straggler.collective == collective)
     return NUMBER.answer(int(worst.device.rpartition(" ")[2]))
 
 

@@ -32,15 +32,15 @@ def array_named(resolved: ResolvedProblem, name: str) -> ShardedArray:
     that makes it leaves it. Raises `QuestionError` for another name."""
     arrays = [array for part in resolved.problem.parts for array in (*part.operands, part.result)]
     known = list(dict.fromkeys(array.name for array in arrays))
-    found = next((array for array in arrays if array.name == name), None)
-    if found is None:
+    named_array = next((array for array in arrays if array.name == name), None)
+    if named_array is None:
         raise QuestionError(f"there is no array {quote(name, 30)}", f"there are {', '.join(known)}")
-    if found.spec is not None:
-        return found
+    if named_array.spec is not None:
+        return named_array
     if name == resolved.problem.result.name:
-        return found.with_spec(resolved.plan.result_spec)
+        return named_array.with_spec(resolved.plan.result_spec)
     steps = [step for step in resolved.plan.steps if step.array == name]
-    return found.with_spec(steps[-1].to_spec)
+    return named_array.with_spec(steps[-1].to_spec)
 
 
 def layout_named(resolved: ResolvedProblem, name: str) -> Layout:

@@ -3,8 +3,7 @@ rules would choose.
 
 With all other sizes as they are, FLOPs and bytes of every step are affine in the size of one dimension;
 communication with its latency floors and memory traffic are convex. The sizes at which the arithmetic takes
-longest are therefore one interval, whose ends are bisected.
-"""
+longest are therefore one interval, whose ends are bisected."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ its dtype (the roofline model: Williams, Waterman and Patterson 2009), or where 
 what these take (`hardware.gpu_times`).
 
 The communication that work can hide is that of its own pass: no work of the forward pass hides the sum of a
-gradient, which the backward pass makes ("How to Scale Your Model", part 5).
-"""
+gradient, which the backward pass makes ("How to Scale Your Model", part 5)."""
 
 from __future__ import annotations
 
@@ -75,8 +74,8 @@ def overtaking(times: Sequence[tuple[float, float]]) -> list[int]:
     """The places, from 1, of rows that take longer than the row above by the first of two estimates and less
     by the second."""
     return [
-        place
-        for place, ((above, other), (own, second)) in enumerate(pairwise(times), 2)
+        row
+        for row, ((above, other), (own, second)) in enumerate(pairwise(times), 2)
         if own > above * (1 + ALIKE) and second < other * (1 - ALIKE)
     ]
 
@@ -112,8 +111,7 @@ class PricedStep:
     "compute" or "HBM" at the peak, "latency" where a start is longer, mesh axes and their links ("Y on x"),
     or "unknown" where a figure is missing: then `seconds` is a lower bound, None where nothing is known.
     `convention` is a clause on how it is counted, `optimistic` one on why it may take longer, "" of what was
-    measured. `resident` are all arrays that a device holds while the step runs.
-    """
+    measured. `resident` are all arrays that a device holds while the step runs."""
 
     step: Step
     flops: int
@@ -245,8 +243,7 @@ class TrainingMemory:
     `gradients` are those of the parameters: of one layer the most that is held at once, of the others as they
     stay. `activations` are what the backward pass takes from the forward pass, with each layer's input.
     `peak` is the most that is held at once, where all layers run forward, then backward, and then are updated
-    in place.
-    """
+    in place."""
 
     parameters: int
     gradients: int
@@ -262,8 +259,7 @@ class PricedPlan:
 
     `serial_seconds` is the sum of all steps and `overlapped_seconds` the longer of compute and communication,
     in a train step of each pass; the truth lies between. Of `step_seconds` only the communication of
-    parameters and their gradients overlaps, as in a search. With steps in `unknown` all are lower bounds.
-    """
+    parameters and their gradients overlaps, as in a search. With steps in `unknown` all are lower bounds."""
 
     plan: Plan
     placed: PlacedMesh

@@ -166,8 +166,7 @@ class Problem:
 
     Of a train step (`training.with_backward`) `gradients` are pairs of names: of each forward result and the
     argument that is its gradient, then of each argument and its gradient, which is returned, or used by the
-    optimizer; `updates` are pairs of arguments and what the optimizer makes of them, in their place.
-    """
+    optimizer; `updates` are pairs of arguments and what the optimizer makes of them, in their place."""
 
     mesh: Mesh
     parts: tuple[Statement, ...]

@@ -55,8 +55,7 @@ class LocalFunction:
     are summed, or with `averages` their mean is taken, or with `takes_largest` the largest of the part of
     each device, then of all by a `pmax`. Of an operand in `looks_up` no more elements are read than the
     result has. With `multiplies_matrices` it is bound by the peak of a chip, as matrix products are. It
-    `keeps_integers` where it makes whole numbers of whole numbers. Some are `of_positive` numbers alone.
-    """
+    `keeps_integers` where it makes whole numbers of whole numbers. Some are `of_positive` numbers alone."""
 
     operands: int | None
     linearity: Linearity

@@ -22,8 +22,7 @@ class LocalDims:
     """The dimensions of a statement as one device works on them, empty for a program of whole arrays.
 
     `sizes` are the elements that it has along those which are split, and `starts` an expression of the first
-    of them.
-    """
+    of them."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     starts: Mapping[str, str] = field(default_factory=dict)

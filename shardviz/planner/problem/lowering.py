@@ -98,8 +98,7 @@ class LoweredProgram:
         A product sums over the dimensions of both factors that neither the result nor another factor has;
         where both have the same dimensions and the result's are not written, it is elementwise. In brackets
         it is what it would be in a statement of its own, ``Y_1``. Raises `NotationError` where an array, a
-        function or a dimension does not fit, and for a product that has two readings (`ProductFactors`).
-        """
+        function or a dimension does not fit, and for a product that has two readings (`ProductFactors`)."""
         self.program, self._sizes = program, sizes
         self.statements: list[LoweredStatement] = []
         self.arguments: dict[str, ArrayUse] = {}
@@ -185,7 +184,7 @@ class LoweredProgram:
                 use = self._expression(factors[0], target.of_operand(factors[0]))
             else:
                 before = zip(call.operands, (None, *sums), strict=True)
-                arrays = [said for each, said in before if not isinstance(each, Literal)]
+                arrays = [said for term, said in before if not isinstance(term, Literal)]
                 product = replace(call, operands=tuple(factors), sums=tuple(arrays[1:]))
                 use = self._product(product, target.of_operand(product), outside)
             return self._emit("scale", (use,), use.dims, target, number=math.prod(numbers))
@@ -485,7 +484,7 @@ class LoweredProgram:
                 problem = f"{call.function} is along {quote(dim, 30)}, which {array} lacks,"
                 self._fail(problem, call, self._has(array))
         others = (*call.operands[1:arrays], *(call.operands[stop:] if stop else ()))
-        return array, along, tuple(self._expression(each) for each in others)
+        return array, along, tuple(self._expression(other) for other in others)
 
     def _arrays(self, call: FunctionCall, count: int) -> list[ArrayUse]:
         self._check_count(call, count)
@@ -533,7 +532,7 @@ class LoweredProgram:
         number: float | None = None,
     ) -> ArrayUse:
         source = self._source
-        place = source.target or source.value
+        expression = source.target or source.value
         if not (name := target.name):
             self._partial += 1
             name = self._unused(f"{self._name}_{self._partial}")
@@ -541,10 +540,10 @@ class LoweredProgram:
         if set(wanted) != set(dims):
             leaves = self._all_sized(dims) or "no dimension"
             problem = f"{name}[{', '.join(wanted)}] is made by {function}, which leaves {leaves},"
-            self._fail(problem, place, "write the dimensions that it leaves, in any order")
+            self._fail(problem, expression, "write the dimensions that it leaves, in any order")
         if len(wanted) > MAX_RANK:
             problem = f"{name} has {len(wanted)} dimensions, and an array has at most {MAX_RANK},"
-            self._fail(problem, place, "use fewer dimensions")
+            self._fail(problem, expression, "use fewer dimensions")
         result = self._made[name] = ArrayUse(name, wanted, target.spec, source.start, source.stop)
         self.statements.append(LoweredStatement(function, operands, result, source, merged, whole, number))
         return result

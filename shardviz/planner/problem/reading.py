@@ -48,8 +48,7 @@ def problem_from_text(
     where the problem is to be `ranked`. `sizes` are elements of dimensions; the others have the defaults.
 
     Raises `QuestionError` (`NotationError` where a place in the text can be shown) when something cannot be
-    read, or does not fit: ranks, counts, sizes, axes. A size that its axes do not divide is padded.
-    """
+    read, or does not fit: ranks, counts, sizes, axes. A size that its axes do not divide is padded."""
     text, layers = split_layers(text)
     if is_program(text):
         lowered = read_program(text, parse_sizes(sizes), mesh.shape)
@@ -199,19 +198,19 @@ def _check_fit(
             hint = "write one spec for each operand, with commas between them"
             first = min(len(einsum.operands), len(part.operands))
             fail(index, first, f"{counts} of {quote(str(einsum))}", hint)
-        for place, (name, dims, spec) in enumerate(_rows(einsum, named, part)):
-            if not ranked and spec is None and place < len(part.operands) and (place or not index):
+        for row, (name, dims, spec) in enumerate(_rows(einsum, named, part)):
+            if not ranked and spec is None and row < len(part.operands) and (row or not index):
                 problem = f"the operand {name} needs a spec,"
                 hint = "'?' is for results and intermediates; _ leaves a dimension unsharded"
-                fail(index, place, problem, hint)
+                fail(index, row, problem, hint)
             if spec is not None and spec.rank != len(dims):
                 entries = f"{quote(write_spec(spec))} has {plural(spec.rank, 'entry', 'entries')}"
                 own = f"{plural(len(dims), 'dimension')} {quote(dims_text(dims))}"
                 hint = "write one entry for each dimension; _ leaves a dimension unsharded"
-                fail(index, place, f"the spec {entries}, but {name} has the {own},", hint)
+                fail(index, row, f"the spec {entries}, but {name} has the {own},", hint)
             if not ranked and spec is not None and spec.open_dims:
                 hint = "`shardviz rank` with these specs ranks its shardings; _ leaves a dimension unsharded"
-                fail(index, place, f"dimension {dims[spec.open_dims[0]]} of {name} is open,", hint)
+                fail(index, row, f"dimension {dims[spec.open_dims[0]]} of {name} is open,", hint)
 
 
 # Programs.

@@ -22,8 +22,7 @@ class Optimizer(NamedTuple):
     A parameter of another dtype than `master` has a copy in it, to which the updates are added; "" is none.
     Adam has two `moments` for each parameter (Kingma and Ba 2015). The weights' gradients are computed and
     reduced in `gradients`. The state is split as its parameter is, and over the mesh axes `over`, as ZeRO's
-    first stage does (Rajbhandari and others 2020).
-    """
+    first stage does (Rajbhandari and others 2020)."""
 
     rule: Rule
     master: str = "f32"
@@ -77,7 +76,7 @@ def parse_optimizer(text: str, mesh: Mesh) -> Optimizer | None:
     for word, start in listed(text):
         key, equals, value = (part.strip() for part in word.partition("="))
         if rule is None:
-            rule = next((each for each in RULES if each == word), None)
+            rule = next((candidate for candidate in RULES if candidate == word), None)
             if rule is None:
                 raise _error(f"{quote(word)} is not an optimizer", text, start, word)
         elif (

@@ -12,8 +12,7 @@ a statement's work is split, and the variables of the statement's arrays around 
 added up, is a bound on the least sum. Each array has a price for each of its values in each of its stars,
 which add up to what the value costs by itself. They are changed until the stars agree, which raises the bound
 (block coordinate ascent on the dual: Globerson and Jaakkola, "Fixing Max-Product", 2007). A value with which
-the bound is more than a sum that is known is in no best choice (reduced cost fixing).
-"""
+the bound is more than a sum that is known is in no best choice (reduced cost fixing)."""
 
 from __future__ import annotations
 
@@ -57,17 +56,17 @@ def elimination_order(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int])
     for name, others in around.items():
         others.discard(name)
     width = {name: _entries(name, others, sizes) for name, others in around.items()}
-    found: list[str] = []
+    order: list[str] = []
     while width:
         name = min(width, key=width.__getitem__)
         del width[name]
-        found.append(name)
+        order.append(name)
         others = around.pop(name)
         for other in others:
             around[other] |= others
             around[other] -= {name, other}
             width[other] = _entries(other, around[other], sizes)
-    return tuple(found)
+    return tuple(order)
 
 
 def _entries(name: str, others: Iterable[str], sizes: Mapping[str, int]) -> int:
@@ -117,12 +116,12 @@ def least_of_stars(factors: Sequence[Factor], sizes: Mapping[str, int]) -> tuple
         allowed = known - bounds.bound + ROUNDING * abs(known)
         if allowed <= 2 * ROUNDING * abs(known):
             return known, chosen
-        kept = {name: np.flatnonzero(each <= allowed) for name, each in bounds.excess().items()}
+        kept = {name: np.flatnonzero(excess <= allowed) for name, excess in bounds.excess().items()}
         own = [Factor(names, table[np.ix_(*(kept[name] for name in names))]) for names, table in factors]
         counts = {name: len(values) for name, values in kept.items()}
         with suppress(TooWideError):
-            found, chosen = least(own, counts, MAX_ENTRIES if sweeps == SWEEPS[-1] else SMALL)
-            return found, {name: int(kept[name][index]) for name, index in chosen.items()}
+            total, chosen = least(own, counts, MAX_ENTRIES if sweeps == SWEEPS[-1] else SMALL)
+            return total, {name: int(kept[name][index]) for name, index in chosen.items()}
     raise TooWideError
 
 
@@ -136,8 +135,8 @@ class _Edge:
 
     def of_other(self, of_middle: Table) -> Table:
         """The least of the star for each value of the variable, by that for each value of the middle."""
-        found: Table = ((of_middle - self.low)[:, None] + self.table).min(axis=0) + self.price
-        return found
+        lowest: Table = ((of_middle - self.low)[:, None] + self.table).min(axis=0) + self.price
+        return lowest
 
     def reprice(self, more: Table) -> None:
         self.price = self.price + more
@@ -174,7 +173,7 @@ class DualBounds:
     def bound(self) -> float:
         """A number that no sum is less than."""
         alone = [table for name, table in self._single.items() if name not in {*self._edges, *self._around}]
-        return sum(float(each.min()) for each in (*map(self._of_middle, self._edges), *alone))
+        return sum(float(values.min()) for values in (*map(self._of_middle, self._edges), *alone))
 
     def sweep(self) -> None:
         """Have the stars of each variable agree on what its values cost at least, forth and back."""
@@ -203,16 +202,16 @@ class DualBounds:
     def excess(self) -> dict[str, Table]:
         """For each variable and value by how much the bound is more with that value."""
         of_middle = {middle: self._of_middle(middle) for middle in self._edges}
-        found = {}
+        by_variable = {}
         for name, single in self._single.items():
             if name in self._around:
                 edges = ((self._edges[middle][name], of_middle[middle]) for middle in self._around[name])
                 more = (edge.of_other(own) - own.min() for edge, own in edges)
-                found[name] = sum(more, start=np.zeros(len(single)))
+                by_variable[name] = sum(more, start=np.zeros(len(single)))
             else:
                 own = of_middle.get(name, single)
-                found[name] = own - own.min()
-        return found
+                by_variable[name] = own - own.min()
+        return by_variable
 
     def _of_middle(self, middle: str) -> Table:
         """The least of a star for each value of its middle."""

@@ -7,8 +7,7 @@ Where one thing hides another the time of a step cannot be added up, and memory 
 into sums by multipliers (Lagrangian relaxation: Everett 1963). A step of work w and of communication c that
 it can hide takes max(w, c), at least (1 - s)·w + s·c for any share s from 0 to 1. So for any multipliers the
 least sum is a bound that no sharding on a mesh is faster than; the best sharding met on the way is the
-answer.
-"""
+answer."""
 
 from __future__ import annotations
 
@@ -143,8 +142,7 @@ class MeshRanking:
     `found` are ranked by the seconds of a step, then by communication and memory. Of `meshes`, `looked_at`
     were looked at, which have `shardings` of all arrays together. No step takes less than `least_seconds`.
     `smallest_machine` would do where this one is too small, if it was looked for; where none would,
-    `largest_machine_tried` is too small as well. With `fitting_options` this one would do.
-    """
+    `largest_machine_tried` is too small as well. With `fitting_options` this one would do."""
 
     question: SearchQuestion
     found: tuple[MeshSharding, ...] = ()
@@ -214,7 +212,7 @@ def _fits(question: SearchQuestion) -> bool:
     """Return whether a mesh fits with all that a compiler may allocate."""
     limit = question.machine.device.limit_bytes or 0
     answers = search_meshes(question)
-    return any(found.allocated_bytes <= limit for answer in answers for found in answer.found)
+    return any(sharding.allocated_bytes <= limit for answer in answers for sharding in answer.found)
 
 
 def _fitting_options(question: SearchQuestion) -> str:
@@ -261,22 +259,22 @@ def _on_mesh(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays])
     if layers % runs:
         return InfeasibleMesh(mesh, f"{layers} layers are not divisible into {runs} parts of a pipeline"), 0
     outcomes = {}
-    for remat, each in question.by_remat.items():
+    for remat, asked in question.by_remat.items():
         if stages > 1:
             one = PipelineStage(pipeline, stages, layers / stages, 1)
-            outcomes[remat] = _best_stages(each, mesh, ways, one)
+            outcomes[remat] = _best_stages(asked, mesh, ways, one)
         else:
-            outcomes[remat] = _of_stage(each, mesh, ways, None)
-    remat, (found, shardings) = min(outcomes.items(), key=lambda item: _order(item[1]))
-    return (replace(found, remat=remat) if isinstance(found, MeshSharding) else found), shardings
+            outcomes[remat] = _of_stage(asked, mesh, ways, None)
+    remat, (best, shardings) = min(outcomes.items(), key=lambda item: _order(item[1]))
+    return (replace(best, remat=remat) if isinstance(best, MeshSharding) else best), shardings
 
 
 def _order(outcome: Outcome) -> tuple[float, ...]:
     """The fastest first, then what lacks the least memory."""
-    found = outcome[0]
-    if isinstance(found, MeshSharding):
-        return 0.0, *_figures(found)
-    return 1.0, found.memory_bytes or inf
+    result = outcome[0]
+    if isinstance(result, MeshSharding):
+        return 0.0, *_figures(result)
+    return 1.0, result.memory_bytes or inf
 
 
 def _best_stages(
@@ -423,8 +421,8 @@ def step_time(sharding: ProgramSharding, overlap: Overlap, layers: float, bubble
 def overlapping(sharding: ProgramSharding, overlap: Overlap) -> tuple[Passes, Passes, Passes]:
     """By pass the seconds of one layer's work, of the communication that it can hide, and of all other."""
     exposed, hidden = (
-        by_pass((phase, seconds) for phase, _, seconds in each)
-        for each in (sharding.exposed, sharding.hidden)
+        by_pass((phase, seconds) for phase, _, seconds in parts)
+        for parts in (sharding.exposed, sharding.hidden)
     )
     if overlap == "parameters":
         return sharding.work, hidden, exposed
@@ -460,23 +458,23 @@ class MeshSearch:
         smallest = self.smallest()
         if self.limit is None or smallest.memory > self.limit:
             return None
-        found = StepSharding(
+        fastest = StepSharding(
             smallest, step_time(smallest, self.overlap, self.layers, self.bubble), free.least
         )
         low, high = 0.0, free.time.seconds / self.limit
         for _ in range(HALVINGS):
-            if self._fits(each := self._fastest(high)):
-                found = min(found, each, key=lambda one: one.time.seconds)
+            if self._fits(candidate := self._fastest(high)):
+                fastest = min(fastest, candidate, key=lambda one: one.time.seconds)
                 break
             low, high = high, high * 16
         for _ in range(HALVINGS):
             middle = (low * high) ** 0.5 if low else high / 16
-            if self._fits(each := self._fastest(middle)):
+            if self._fits(candidate := self._fastest(middle)):
                 high = middle
-                found = min(found, each, key=lambda one: one.time.seconds)
+                fastest = min(fastest, candidate, key=lambda one: one.time.seconds)
             else:
                 low = middle
-        return replace(found, least=free.least)
+        return replace(fastest, least=free.least)
 
     def smallest(self) -> ProgramSharding:
         little = LITTLE, LITTLE
@@ -496,17 +494,17 @@ class MeshSearch:
         share, high = 1.0, None
         for _ in range(MAX_SHARES):
             shares = full[0] * share, full[1] * share
-            each = self._least(shares, price)
-            is_faster = self._cost(each, price) < self._cost(sharding, price)
-            sharding = replace(each if is_faster else sharding, least=max(sharding.least, each.least))
+            trial = self._least(shares, price)
+            is_faster = self._cost(trial, price) < self._cost(sharding, price)
+            sharding = replace(trial if is_faster else sharding, least=max(sharding.least, trial.least))
             # Each sharding's sum is a line over the share; the bound is highest where the lines cross.
-            low_sum, own_sum = (self._sum(one, shares, price) for one in (low, each))
+            low_sum, own_sum = (self._sum(one, shares, price) for one in (low, trial))
             is_top = high is not None and own_sum >= low_sum * (1 - ROUNDING)
-            rises = self._sum(each, full, price) > self._sum(each, (0.0, 0.0), price)
+            rises = self._sum(trial, full, price) > self._sum(trial, (0.0, 0.0), price)
             is_close = sharding.time.seconds <= sharding.least * (1 + CLOSE)
             if is_close or is_top or (high is None and rises):
                 break
-            low, high = (each, high) if high and rises else (low, each)
+            low, high = (trial, high) if high and rises else (low, trial)
             share = self._crossing(low, high, full, price)
         return sharding
 

@@ -99,8 +99,8 @@ class DirectPrices:
         seconds = np.zeros(len(self._ways.ways))
         for number in np.flatnonzero(np.bincount(numbers.ravel())).tolist():
             seconds[number] = self._seconds(shape, dtype, number)
-        found: Table = seconds[numbers]
-        return found
+        prices: Table = seconds[numbers]
+        return prices
 
     @remembered
     def _seconds(self, shape: Shape, dtype: str, number: int) -> float:
@@ -110,7 +110,7 @@ class DirectPrices:
     def parts(self, shape: Shape, dtype: str, before: State, after: State) -> tuple[Part, ...]:
         """The collectives of a way, in order."""
         way = self._ways.ways[self._ways.between((before,), (after,))[0, 0]]
-        return tuple(self._part(shape, dtype, each) for each in way or ())
+        return tuple(self._part(shape, dtype, collective) for collective in way or ())
 
     def local_bytes(self, shape: Shape, dtype: str, dims: Dims) -> int:
         return array_bytes(self.local_shape(shape, dims), dtype)
@@ -129,14 +129,14 @@ class DirectPrices:
             self.local_bytes(shape, dtype, dims) for dims in (collective.before, collective.after)
         )
         seconds_of = self._prices.move_seconds
-        found = (collective.axes, seconds_of(collective.op, collective.axes, before, after))
+        cheapest = (collective.axes, seconds_of(collective.op, collective.axes, before, after))
         for more in subsets(collective.idle):
             # A cut over axes that hold copies, and a gather over these too, which has more links.
             axes = (*collective.axes, *more)
             if any(size % self._group_size(axes) == 0 for size in shape):
                 seconds = seconds_of(collective.op, axes, before // self._group_size(more), after)
-                found = min(found, (axes, seconds), key=lambda part: part[1])
-        return found
+                cheapest = min(cheapest, (axes, seconds), key=lambda part: part[1])
+        return cheapest
 
 
 @dataclass(frozen=True)
@@ -316,14 +316,14 @@ class ProgramTables:
     @cached_property
     def _memory(self) -> dict[str, Table]:
         """Bytes that a device keeps through the step, by variable and state."""
-        found: dict[str, Table] = {}
+        memory: dict[str, Table] = {}
         for name, array in self.arrays.items():
             copies = self._held.get(name, 0.0)
             if copies:
                 leader = self.rules.roles.leader(name)
                 own = [copies * self._bytes(array, state) for state in self.states[leader]]
-                found[leader] = found.get(leader, np.zeros(len(own))) + np.array(own)
-        return found
+                memory[leader] = memory.get(leader, np.zeros(len(own))) + np.array(own)
+        return memory
 
     def factors(self, by: Multipliers) -> list[Factor]:
         """The tables whose sum is to be least."""
@@ -403,14 +403,14 @@ class ProgramTables:
         """For each statement the bytes of other results that wait for a later one and are not kept."""
         parts = enumerate(self.problem.parts)
         last = {operand.name: number for number, part in parts for operand in part.operands}
-        found = [0] * len(self.problem.parts)
+        waiting = [0] * len(self.problem.parts)
         for made, part in enumerate(self.problem.parts):
             name = part.result.name
             if not self._held.get(name):
                 size = self._live_bytes(part.result, states[self.rules.roles.leader(name)])
                 for number in range(made + 1, last.get(name, made) + 1):
-                    found[number] += size
-        return found
+                    waiting[number] += size
+        return waiting
 
 
 @dataclass(frozen=True)

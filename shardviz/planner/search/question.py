@@ -89,14 +89,14 @@ class SearchQuestion:
     @property
     def _lacking(self) -> dict[str, str]:
         device, dtype, family = self.machine.device, self.problem.result.dtype, self.machine.family
-        found = {}
+        lacking = {}
         if device.flops_per_second(dtype) is None:
-            found["arithmetic"] = f"no peak in {dtype}"
+            lacking["arithmetic"] = f"no peak in {dtype}"
         if device.hbm_bandwidth is None:
-            found["memory traffic"] = "no HBM bandwidth"
+            lacking["memory traffic"] = "no HBM bandwidth"
         if family.lacks_links:
-            found["communication"] = f"no bandwidth of {family.link_name}"
-        return found
+            lacking["communication"] = f"no bandwidth of {family.link_name}"
+        return lacking
 
     @cached_property
     def by_remat(self) -> dict[Remat | None, SearchQuestion]:
@@ -130,17 +130,17 @@ class SearchQuestion:
         passed = step.passed_on and step.passed_on.name
         layers = float(step.layers)
         late = {operand.name for part in step.parts if part.phase != "forward" for operand in part.operands}
-        found = {}
+        copies = {}
         for argument in step.arguments:
             one = argument.name == passed and argument.name not in late
-            found[argument.name] = 1.0 if one or argument.name in roles.given else layers
+            copies[argument.name] = 1.0 if one or argument.name in roles.given else layers
         for part in step.parts:
             name = part.result.name
             is_kept = part.phase == "forward" and name in late
             is_gradient = part.phase == "backward" and roles.leader(name) in roles.parameters
             if is_kept or is_gradient:
-                found[name] = layers
-        return found
+                copies[name] = layers
+        return copies
 
     @cached_property
     def activations(self) -> list[str]:

@@ -67,7 +67,7 @@ def parse_axes(text: str) -> tuple[SearchAxis, ...]:
         if value.isascii() and value.isdigit() and len(value) < 10 and int(value):
             size = int(value)
         elif equals:
-            said = next((each for each in KINDS if each == kind_of(value) and value), None)
+            said = next((known for known in KINDS if known == kind_of(value) and value), None)
             if said is None or (said == "any" and value != "any"):
                 problem = f"{quote(value)} is neither a kind of axis nor a size,"
                 raise NotationError(problem, *span, f"the kinds are {', '.join(KINDS)}")
@@ -107,19 +107,19 @@ class ShardingRules:
         """The shardings of an array that divide it evenly; the given one alone where it has a spec."""
         if array.spec is not None:
             return (state_of(array.spec, self.mesh),)
-        found: list[State] = []
+        shardings: list[State] = []
         for chosen in product(*(self._of_array(axis, array, is_parameter) for axis in self.wide)):
             places = [None if dim is None else array.dims.index(dim) for dim in chosen]
             members = [
-                tuple(axis.name for axis, place in zip(self.wide, places, strict=True) if place == own)
+                tuple(axis.name for axis, index in zip(self.wide, places, strict=True) if index == own)
                 for own in range(array.rank)
             ]
             if all(map(self._divides, array.shape, members)):
                 used = {axis for own in members for axis in own}
                 may_pend = array.name in self.roles.addends
                 idle = sorted(axis.name for axis in self.wide if may_pend and axis.name not in used)
-                found += product(product(*map(self._orders, members)), ((), *subsets(idle)))
-        return tuple(dict.fromkeys(found))
+                shardings += product(product(*map(self._orders, members)), ((), *subsets(idle)))
+        return tuple(dict.fromkeys(shardings))
 
     def _of_array(self, axis: SearchAxis, array: ShardedArray, is_parameter: bool) -> list[str | None]:
         """The dimensions that an axis may split, None for none: every matrix of parameters where it
@@ -135,8 +135,8 @@ class ShardingRules:
         if axis.kind not in ("fsdp", "tensor"):
             return [None]
         size = self.mesh.axis_size(axis.name)
-        found: list[str | None] = [dim for dim in unique if array.shape[dims.index(dim)] % size == 0]
-        return found if found and len(dims) > 1 else [None, *found]
+        dividing: list[str | None] = [dim for dim in unique if array.shape[dims.index(dim)] % size == 0]
+        return dividing if dividing and len(dims) > 1 else [None, *dividing]
 
     def _of_activation(self, kind: Kind, dims: Sequence[str]) -> list[str | None]:
         """Where an axis may split an activation, or the work on one, with these dimensions."""

@@ -78,11 +78,11 @@ def _summed_before(part: Statement, taken: AbstractSet[str]) -> Iterator[Order]:
 
 def _sequences(dims: tuple[str, ...]) -> list[tuple[tuple[str, ...], ...]]:
     """Every sequence of sets of the dimensions, none of which is in two; the shortest first."""
-    found: list[tuple[tuple[str, ...], ...]] = [()]
-    for sums in found:
+    sequences: list[tuple[tuple[str, ...], ...]] = [()]
+    for sums in sequences:
         left = [dim for dim in dims if not any(dim in taken for taken in sums)]
-        found += [(*sums, more) for size in range(1, len(left) + 1) for more in combinations(left, size)]
-    return found
+        sequences += [(*sums, more) for size in range(1, len(left) + 1) for more in combinations(left, size)]
+    return sequences
 
 
 def _own_dims(einsum: Einsum, index: int) -> tuple[str, ...]:

@@ -5,8 +5,7 @@ In a tree the least cost of having an array in each state is carried from statem
 plan is the best of all (Bertelè and Brioschi, "Nonserial Dynamic Programming", 1972): in (A·B)·C the cost of
 the whole is the least, over all ways to divide the last product, of its work and of having both operands as
 it needs them. Few of these costs are ever found: each has a bound first (`relaxation`), ways are asked for in
-the order of their bounds, and the search ends as soon as the next bound reaches the best cost.
-"""
+the order of their bounds, and the search ends as soon as the next bound reaches the best cost."""
 
 from __future__ import annotations
 
@@ -102,15 +101,15 @@ class StatementWays:
     def ways(self, several: Sequence[WithOperands]) -> WaysByResult:
         """The ways to run one of several statements that make the same array of their operands, before any
         move of it."""
-        found: dict[State, list[tuple[int, Cost, Cost, WorkSplit]]] = {}
+        by_result: dict[State, list[tuple[int, Cost, Cost, WorkSplit]]] = {}
         for number, (part, operands) in enumerate(several):
             bounds = [cache(operand.least) for operand in operands]
             for split in self.splits(part).every([operand.pending for operand in operands]):
                 work = self.work(part, split)
                 least = work + _least_moves(bounds, split)
                 if least < UNREACHABLE:
-                    found.setdefault(split.result, []).append((number, least, work, split))
-        return WaysByResult(self, [operands for _, operands in several], found)
+                    by_result.setdefault(split.result, []).append((number, least, work, split))
+        return WaysByResult(self, [operands for _, operands in several], by_result)
 
     def best(self, several: Sequence[WithOperands], ends: CheapestPaths, limit: Cost) -> Way | None:
         """The cheapest way to run one of several statements and to have its result where a backward search
@@ -134,23 +133,23 @@ class StatementWays:
         in_any_order = [cache(paths.least_in_any_order) for paths in (*operands, ends)]
         in_order = [cache(paths.least) for paths in (*operands, ends)]
         splits = self.splits(part)
-        found: list[tuple[Cost, int, Cost, WorkSplit, bool]] = []
+        queue: list[tuple[Cost, int, Cost, WorkSplit, bool]] = []
         for split in splits.unordered([operand.pending for operand in operands]):
             work = self.work(part, split)
             least = work + _least_moves(in_any_order, split)
             if least < limit:
-                found.append((least, len(found), work, split, False))
-        heapq.heapify(found)
-        number = len(found)
-        while found:
-            least, _, work, split, is_ordered = heapq.heappop(found)
+                queue.append((least, len(queue), work, split, False))
+        heapq.heapify(queue)
+        number = len(queue)
+        while queue:
+            least, _, work, split, is_ordered = heapq.heappop(queue)
             if is_ordered:
                 yield least, work, split
                 continue
             for ordered in splits.ordered(split):
                 least = work + _least_moves(in_order, ordered)
                 if least < limit:
-                    heapq.heappush(found, (least, number, work, ordered, True))
+                    heapq.heappush(queue, (least, number, work, ordered, True))
                     number += 1
 
     def within(

@@ -3,8 +3,7 @@ to Scale Your Model", part 3, https://jax-ml.github.io/scaling-book/sharding).
 
 An assignment says along which mesh axes the devices split each dimension while they compute. It fixes how
 every operand must be split before and how the result is split after; axes assigned to a summed dimension
-leave the result a pending sum.
-"""
+leave the result a pending sum."""
 
 from __future__ import annotations
 
@@ -108,13 +107,13 @@ class WorkSplits:
         arrays = [array for array in part.arrays if array.spec is not None]
         if not self._is_wide or len(axes) <= MOST_ORDERED - 2 or not any(array.rank for array in arrays):
             return permutations(axes)
-        found = [
+        orders = [
             tuple(axis for axis in own if axis in axes)
             for array in arrays
             for name, own in zip(array.dims, array.decided_spec.dims, strict=True)
             if name == dim
         ]
-        return dict.fromkeys((*(own for own in found if len(own) == len(axes)), axes))
+        return dict.fromkeys((*(own for own in orders if len(own) == len(axes)), axes))
 
     def _assignments(self) -> Iterator[Assignment]:
         places, most = self._places, None
@@ -167,8 +166,8 @@ class WorkSplits:
         ]
         choices: Iterable[tuple[tuple[int, ...], ...]] = product(*holders)
         if self._is_wide:
-            alike = [(), *dict.fromkeys(each for own in holders for each in own if each)]
-            choices = [tuple(each if each in own else () for own in holders) for each in alike]
+            alike = [(), *dict.fromkeys(holder for own in holders for holder in own if holder)]
+            choices = [tuple(holder if holder in own else () for own in holders) for holder in alike]
         for choice in choices:
             yield tuple(
                 tuple(axis for axis, held in zip(free, choice, strict=True) if index in held)
@@ -255,11 +254,11 @@ def case_of(one: PlannedStatement) -> str:
     shape = one.mesh.shape
     parts = finest_parts(shape, [axis for dims, _ in one.starts for axes in dims for axis in axes])
     placed = [[in_parts(axes, parts) for axes in dims] for dims, _ in one.starts]
-    found: dict[str, list[str]] = {}
+    by_case: dict[str, list[str]] = {}
     for axis in parts:
-        found.setdefault(_case(one.part.einsum, placed, axis), []).append(axis)
-    found.pop("case 1", None)
-    cases = (f"{case} over {', '.join(joined_parts(axes, shape))}" for case, axes in sorted(found.items()))
+        by_case.setdefault(_case(one.part.einsum, placed, axis), []).append(axis)
+    by_case.pop("case 1", None)
+    cases = (f"{case} over {', '.join(joined_parts(axes, shape))}" for case, axes in sorted(by_case.items()))
     return ", ".join(cases) or "case 1"
 
 

@@ -13,8 +13,7 @@ is still a pending sum. The moves, inside `shard_map`:
 
 Only the minor end of a dimension can be gathered or moved: taking the major axis away would leave a device
 with rows that are not adjacent. The axes are those of the mesh, or parts of these (`axis_parts`), and each
-move is listed once, with the axes of its groups in the order in which it takes them.
-"""
+move is listed once, with the axes of its groups in the order in which it takes them."""
 
 from __future__ import annotations
 
@@ -200,14 +199,14 @@ class StateSpace:
         """Every way to take minor axes away, as an all-to-all may: the dimensions without them, the axes, the
         first dimension."""
         dims = node.state[0]
-        found: list[_Taken] = []
+        ways: list[_Taken] = []
         for cuts in product(*(range(len(axes), -1, -1) for axes in dims)):
             taken = [axes[cut:] for axes, cut in zip(dims, cuts, strict=True)]
             first = next((dim for dim, axes in enumerate(taken) if axes), None)
             if first is not None:
                 kept = tuple(axes[:cut] for axes, cut in zip(dims, cuts, strict=True))
-                found.append((kept, tuple(axis for axes in taken for axis in axes), first))
-        return found
+                ways.append((kept, tuple(axis for axes in taken for axis in axes), first))
+        return ways
 
     def _carried(
         self, node: Node, op: str, arriving: Axes | None, groups: Iterable[_Taken] | None = None
@@ -221,10 +220,10 @@ class StateSpace:
             groups = self.shortened(node)
         elif groups is None:
             used = {axis for axes in dims for axis in axes}.union(pending)
-            found = [
+            movable = [
                 axis for axis in self.sizes if (axis in pending if source == "pending" else axis not in used)
             ]
-            groups = ((dims, axes, None) for axes in subsets(found))
+            groups = ((dims, axes, None) for axes in subsets(movable))
         may_pend: frozenset[str] | None = None
         if op == "mask":
             may_pend = self.may_mask
@@ -290,7 +289,7 @@ def _appended(dims: Dims, axes: Axes, targets: list[int]) -> Iterator[tuple[Dims
         for axis, dim in zip(axes, places, strict=True):
             members[dim].append(axis)
         for ordered in product(*(permutations(own) for own in members.values())):
-            found = list(dims)
+            appended = list(dims)
             for dim, own in zip(members, ordered, strict=True):
-                found[dim] = dims[dim] + own
-            yield tuple(found), tuple(axis for own in ordered for axis in own), next(iter(members))
+                appended[dim] = dims[dim] + own
+            yield tuple(appended), tuple(axis for own in ordered for axis in own), next(iter(members))

@@ -3,8 +3,7 @@
 Every search (A*: Hart, Nilsson and Raphael 1968) goes from a state that is asked for to where the array comes
 from, or goes, led by what a `Relaxation` says is left. A state's moves are listed in stages, and those of a
 stage only when nothing on the heap is cheaper than the least of them: A[X, Y] over three axes has 3 slices,
-and hundreds of all-to-alls and permutes.
-"""
+and hundreds of all-to-alls and permutes."""
 
 from __future__ import annotations
 
@@ -56,8 +55,7 @@ class CheapestPaths:
     `ends_pending` the search runs backward: the sources are states in which the array may end, and the costs
     those of the moves from a state to there, over which axes sums may be pending on the way. `exact` finds
     the costs of the sources, for which `sources` has bounds then; None where one is not less than a limit.
-    `allows` says which moves may be taken, by the states before and after them.
-    """
+    `allows` says which moves may be taken, by the states before and after them."""
 
     def __init__(
         self,
@@ -105,8 +103,8 @@ class CheapestPaths:
     def least(self, state: State) -> Cost:
         """The cost of a state, where it is known; else the state costs no less."""
         node = self._space.node(state)
-        found = self._known.get(node)
-        return max(self.relaxation.least(node), self._at_least.get(node, 0)) if found is None else found
+        cost = self._known.get(node)
+        return max(self.relaxation.least(node), self._at_least.get(node, 0)) if cost is None else cost
 
     def least_in_any_order(self, state: State) -> Cost:
         """No state costs less that has the axes of each dimension in some order."""
@@ -164,9 +162,9 @@ class CheapestPaths:
             if stage == _END:
                 return self._trace(node, total, costs, came)
             if stage == _SOURCE:
-                found = self.sources[node] if self._exact is None else self._exact(node.state, limit - cost)
-                if found is not None:
-                    heapq.heappush(heap, (cost + found, 0, next(numbers), node, _END))
+                initial = self.sources[node] if self._exact is None else self._exact(node.state, limit - cost)
+                if initial is not None:
+                    heapq.heappush(heap, (cost + initial, 0, next(numbers), node, _END))
                 continue
             if stage == 0:
                 if node in done:
@@ -214,14 +212,14 @@ class CheapestPaths:
         """The moves between a state and those that are nearer to the sources, with their costs."""
         moves = self._space.moves(node, stage, self._pending_before if self._is_forward else None)
         fits, bytes_of, price, allows = self._fits, self._local_bytes, self._prices.move, self._allows
-        own, found = bytes_of(node.parts), []
+        own, priced = bytes_of(node.parts), []
         for move in moves:
             both = (move.other, node) if self._is_forward else (node, move.other)
             if fits(move.other) and (allows is None or allows(*both)):
                 size = bytes_of(move.other.parts)
                 ends = (size, own) if self._is_forward else (own, size)
-                found.append((price(move.op, move.axes, *ends), move))
-        return found
+                priced.append((price(move.op, move.axes, *ends), move))
+        return priced
 
     def _trace(
         self, node: Node, total: Cost, costs: Mapping[Node, Cost], came: Mapping[Node, tuple[Node, StateMove]]
@@ -259,8 +257,8 @@ class DirectPaths(CheapestPaths):
     not be the cheapest."""
 
     def least(self, state: State) -> Cost:
-        found = self.cost(state)
-        return UNREACHABLE if found is None else found
+        cost = self.cost(state)
+        return UNREACHABLE if cost is None else cost
 
     def least_in_any_order(self, state: State) -> Cost:  # noqa: ARG002 - nothing is known of that
         return 0

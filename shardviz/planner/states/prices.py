@@ -115,7 +115,7 @@ class Prices:
         """Its own dtype where its peak is known, else bf16 or the first."""
         known = dict(self._device.peak)
         others = [dtype, "bf16", *known] if dtype else []
-        return next((each for each in others if each in known), dtype)
+        return next((candidate for candidate in others if candidate in known), dtype)
 
     def of_first(self, moves: Cost) -> Cost:
         """The cost of moving a first operand and not another, as of equal plans it stays in place."""

@@ -4,8 +4,7 @@ An axis is at home, where it stands in some state that the search is given, or a
 or sums over it are pending. Every move of `moves` changes these as it does, at its own price, but an axis may
 go anywhere, and a slice is free. So a shortest path through the few vectors of such words costs no more than
 any path through states: to bring A[X, Y] to A[Y, X] the vector (away, away) becomes (home, home) by one
-all-to-all, which the array itself cannot do (relaxed problems as bounds: Pearl, "Heuristics", 1984).
-"""
+all-to-all, which the array itself cannot do (relaxed problems as bounds: Pearl, "Heuristics", 1984)."""
 
 from __future__ import annotations
 
@@ -84,12 +83,12 @@ class Relaxation:
 
     @remembered
     def _least_by(self, code: int, stage: int) -> Cost:
-        found = UNREACHABLE
+        least = UNREACHABLE
         for op in STAGES[stage]:
             costs = self._costs_of(self._moves_back, op, code)
             for group, after in self._moves_back.of(op, code):
-                found = min(found, costs[group] + self._least(after))
-        return found
+                least = min(least, costs[group] + self._least(after))
+        return least
 
     def least_after_exchange(self, node: Node, axes: Iterable[str]) -> Cost:
         """No way costs less between the sources and the states that an all-to-all of axes makes of one: the
@@ -119,14 +118,14 @@ class Relaxation:
 
     def _least(self, code: int) -> Cost:
         """Settle vectors until this one is (Dijkstra)."""
-        best, found, heap = self._best, self._found, self._heap
-        while code not in found:
+        best, distances, heap = self._best, self._found, self._heap
+        while code not in distances:
             if not heap:
                 return UNREACHABLE
             cost, settled = heapq.heappop(heap)
-            if settled in found:
+            if settled in distances:
                 continue
-            found[settled] = cost
+            distances[settled] = cost
             for op in _CHANGES:
                 costs = self._costs_of(self._moves, op, settled)
                 for group, after in self._moves.of(op, settled):
@@ -135,7 +134,7 @@ class Relaxation:
                     if earlier is None or reached < earlier:
                         best[after] = reached
                         heapq.heappush(heap, (reached, after))
-        return found[code]
+        return distances[code]
 
     def _costs_of(self, moves: _RelaxedMoves, op: str, code: int) -> Mapping[int, Cost]:
         """By group of axes the least cost of an operation over it of an array with a vector, or to it."""
@@ -172,20 +171,20 @@ class _RelaxedMoves:
     @remembered
     def of(self, op: str, code: int) -> list[tuple[int, int]]:
         """The groups of axes over which an operation may be, each with the vector at its other end."""
-        found = [(0, code)]
+        moves = [(0, code)]
         for index, changes in enumerate(self._changes[op]):
             if own := changes[code >> 2 * index & 3]:
                 # Of slices, which are free, each axis alone.
-                others = found[:1] if op == "slice" else found
-                found = found + [
+                others = moves[:1] if op == "slice" else moves
+                moves = moves + [
                     (group | 1 << index, after + change) for change in own for group, after in others
                 ]
         if op not in _EXCHANGES:
-            del found[0]
+            del moves[0]
         elif op == "ppermute":
             parts = self.parts(code)
-            found = [move for move in found if self.parts(move[1]) == parts]
-        return found
+            moves = [move for move in moves if self.parts(move[1]) == parts]
+        return moves
 
     @remembered
     def parts(self, code: int) -> int:
@@ -208,12 +207,12 @@ class _GroupCosts(dict[int, Cost]):
         self._forward, self._op, self._parts = forward, op, parts
 
     def __missing__(self, group: int) -> Cost:
-        found = self._cost(group) if group else UNREACHABLE
+        cost = self._cost(group) if group else UNREACHABLE
         if self._op in _EXCHANGES:
             bits = (1 << index for index in range(len(self._space.sizes)))
-            found = min(found, *(self[group | bit] for bit in bits if not group & bit), UNREACHABLE)
-        self[group] = found
-        return found
+            cost = min(cost, *(self[group | bit] for bit in bits if not group & bit), UNREACHABLE)
+        self[group] = cost
+        return cost
 
     def _cost(self, group: int) -> Cost:
         op, parts, space = self._op, self._parts, self._space

@@ -44,7 +44,7 @@ def site(lessons: Sequence[Lesson]) -> Iterator[tuple[str, str]]:
     names = ["", *map(_file, lessons), ""]
     for lesson, before, after in zip(lessons, names, names[2:], strict=False):
         yield _file(lesson), _page(lesson, before, after)
-    entries = [f'<li><a href="{_file(each)}">{escape(each.title)}</a></li>' for each in lessons]
+    entries = [f'<li><a href="{_file(entry)}">{escape(entry.title)}</a></li>' for entry in lessons]
     words = "<p>Look, predict, then see the answer. Nothing is sent or kept.</p>"
     body = ["<h1>Sharding and collectives in JAX</h1>", words, "<ol>", *entries, "</ol>"]
     yield INDEX, document("Sharding and collectives in JAX", body, PAGE + STYLE)

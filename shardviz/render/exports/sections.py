@@ -74,13 +74,13 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
         # All charts are on one scale.
         limit = max(timeline.drawn_seconds for timeline in shown)
         left = max(first_column(timeline, width) for timeline in shown)
-        found = []
+        charts = []
         for timeline in shown:
             lines = [*total_lines(timeline, width, palette, with_parts=width < FIGURED), Text()]
             lines += picture_lines(timeline, width, palette, limit, left)
             lines += cause_lines(timeline, width, palette)
-            found.append(Section(f"{timeline.title} on {timeline.machine}", lines))
-        return found
+            charts.append(Section(f"{timeline.title} on {timeline.machine}", lines))
+        return charts
     if isinstance(shown, Layout):
         return [Section("Layout", layout_view(shown, width, palette))]
     if isinstance(shown, Plan):

@@ -229,8 +229,8 @@ class ArrayGrid:
 
     def place_of(self, index: CellIndex) -> tuple[int, int]:
         """The first column of a cell and the line of its label."""
-        band, place = divmod(index.grid, self._across)
-        x = place * (self._grid_width + GAP) + self._gutter + 1 + index.column * (self.fit.inner + 1)
+        band, position = divmod(index.grid, self._across)
+        x = position * (self._grid_width + GAP) + self._gutter + 1 + index.column * (self.fit.inner + 1)
         return x, 1 + band * self._band_height + self._header + 1 + index.row * self._pitch + self.fit.middle
 
     def around(self, index: CellIndex) -> tuple[int, int, int, int]:
@@ -285,31 +285,31 @@ class ArrayGrid:
         self, builder: LineBuilder, corner: int, grid: int, line: int, pointer: Pointer | None
     ) -> None:
         """A line of a box and its label on the left; line 0 is the upper border."""
-        place, rest = divmod(line - 1, self._pitch)
+        number, rest = divmod(line - 1, self._pitch)
         box, seen = corner + self._gutter, self._seen(builder, corner)
-        if line == 0 or place >= len(self._rows) or rest == self.fit.lines:
+        if line == 0 or number >= len(self._rows) or rest == self.fit.lines:
             if line == 0:
                 self._put_left(builder, corner, self._row_title)
-            ends = "┌┬┐" if line == 0 else "├┼┤" if place < len(self._rows) - 1 else "└┴┘"
-            fills = ["─" * self._width_of(each) for each in seen]
-            if line and place == self._fold - 1:  # in place of the rows that are left out
+            ends = "┌┬┐" if line == 0 else "├┼┤" if number < len(self._rows) - 1 else "└┴┘"
+            fills = ["─" * self._width_of(slot) for slot in seen]
+            if line and number == self._fold - 1:  # in place of the rows that are left out
                 self._put_left(builder, corner, Text("⋮", DIM))
                 ends = "│││"
-                signs = ("…" if self._columns[each] is None else "⋮" for each in seen)
-                fills = [sign.center(self._width_of(each)) for sign, each in zip(signs, seen, strict=True)]
+                signs = ("…" if self._columns[slot] is None else "⋮" for slot in seen)
+                fills = [sign.center(self._width_of(slot)) for sign, slot in zip(signs, seen, strict=True)]
             left = ends[seen.start > 0]
             right = ends[2 if seen.stop == len(self._columns) else 1]
             builder.put(box + self._left_of(seen.start), left + ends[1].join(fills) + right, DIM)
             return
-        row, is_label = self._rows[place], rest == self.fit.middle
+        row, is_label = self._rows[number], rest == self.fit.middle
         if self._row_labeling is not None and is_label:
             label_of = self.cells.rows.labelings[self._row_labeling]
             self._put_left(builder, corner, label_of(row))
-        for place in seen:
-            x, column = box + self._left_of(place), self._columns[place]
+        for number in seen:
+            x, column = box + self._left_of(number), self._columns[number]
             builder.put(x, "│", DIM)
             if column is None:
-                builder.put(x + 1, "…".center(self._width_of(place)), DIM)
+                builder.put(x + 1, "…".center(self._width_of(number)), DIM)
                 continue
             index = CellIndex(grid, row, column)
             drawn = self._cell(index)

@@ -249,11 +249,11 @@ def ravel(coordinates: Sequence[int], sizes: Sequence[int]) -> int:
 
 
 def unravel(index: int, sizes: Sequence[int]) -> tuple[int, ...]:
-    found = []
+    coordinates = []
     for size in reversed(sizes):
         index, coordinate = divmod(index, size)
-        found.append(coordinate)
-    return tuple(reversed(found))
+        coordinates.append(coordinate)
+    return tuple(reversed(coordinates))
 
 
 @dataclass(frozen=True)

@@ -257,7 +257,7 @@ def array_lines(
     with at most so many rows and columns of cells."""
     cells = [[BlockCells(layout, palette, first) for layout, first in part] for part in parts]
     canvas = _canvas(
-        [[(each, fits(each)) for each in part] for part in cells], width, summary=most or MAX_ROWS
+        [[(block, fits(block)) for block in part] for part in cells], width, summary=most or MAX_ROWS
     )
     lines = [canvas.line(y, 0, width) for y in range(canvas.height)]
     for line in lines:
@@ -366,15 +366,15 @@ class _Grown:
         not fit."""
         grids = [grid for grid, _ in chain.from_iterable(self._before)]
         sizes, groups = [*chain.from_iterable(self._cells)], defaultdict[tuple[int, ...], list[int]](list)
-        for place, grid in enumerate(grids if alike else ()):
+        for index, grid in enumerate(grids if alike else ()):
             if grid.cells.grids == 1:
-                groups[grid.cells.layout.array.shape].append(place)
+                groups[grid.cells.layout.array.shape].append(index)
         for places in groups.values():
-            of = [(grids[place], *sizes[place]) for place in places]
+            of = [(grids[index], *sizes[index]) for index in places]
             inner = _of_equal_boxes([(grid.across, grid.fit.inner, inner, 1) for grid, inner, _ in of])
             lines = _of_equal_boxes([(grid.down, 1, lines, int(grid.rules)) for grid, _, lines in of])
-            for place, *size in zip(places, inner, lines, strict=True):
-                sizes[place] = size[0], size[1]
+            for index, *size in zip(places, inner, lines, strict=True):
+                sizes[index] = size[0], size[1]
         cells = iter(sizes)
         return [[(grid.grown(*next(cells)), sign) for grid, sign in shelf] for shelf in self._before]
 

@@ -81,10 +81,10 @@ def array_rows(
 def array_details(group: Sequence[ProgramArray], width: int) -> list[Text]:
     """Sentences on alike arrays: their names, the spec that was asked for, a device's part, the waste."""
     one = group[0]
-    words = f"{one.kind} {common_name(each.name for each in group)}{f' × {len(group):,}' * (len(group) > 1)}"
+    words = f"{one.kind} {common_name(item.name for item in group)}{f' × {len(group):,}' * (len(group) > 1)}"
     lines = sentence(words, width, style="bold")
-    place = "on the host" * (one.memory_kind == "host"), PurePath(one.source).name
-    part = ", ".join(filter(None, (f"{times(one.part)} per device", *place)))
+    origin = "on the host" * (one.memory_kind == "host"), PurePath(one.source).name
+    part = ", ".join(filter(None, (f"{times(one.part)} per device", *origin)))
     asked = f"the program asks for {one.asked}" if one.asked is not None else ""
     lines += sentences([part, asked], width)
     return lines + sentences((f"{mark.kind}: {mark.words}" for mark in one.marks), width)
@@ -103,7 +103,7 @@ def _cells(group: Sequence[ProgramArray], mesh: Mesh, palette: Palette) -> list[
         f"{one.dtype} {shape}" + " per device" * (one.shape is None),
         ("?", "dim") if one.spec is None else split_text(one.spec, mesh, palette),
         ("host", "bold") if one.memory_kind == "host" else "",
-        human_bytes(sum(each.bytes for each in group)),
+        human_bytes(sum(item.bytes for item in group)),
         "?" if one.copies is None else f"{one.copies:,}",
         (PurePath(one.source).name, "dim"),
     ]

@@ -283,5 +283,5 @@ def _named(module: HloModule | ShardyModule, mesh: Mesh | None) -> str:
 
 def _place(source: str) -> str:
     """``at layer.py:12``; an op name stays as it is."""
-    place = short_place(source)
-    return f"at {place}" if place.rpartition(":")[2].isdecimal() else place
+    location = short_place(source)
+    return f"at {location}" if location.rpartition(":")[2].isdecimal() else location

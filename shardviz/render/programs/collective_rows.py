@@ -217,5 +217,5 @@ def part_of_axis(axis: str, mesh: Mesh) -> str:
     whole = mesh.axis_sizes[mesh.axis_names.index(name)]
     below = whole // (above * size)
     factors = "×".join(str(factor) for factor in (above, size, below) if factor > 1)
-    place = "outer" if above == 1 else "inner" if below == 1 else "middle"
-    return f"{axis} is a part of {name}: {name}={whole} is {factors}, and {size} its {place} factor"
+    position = "outer" if above == 1 else "inner" if below == 1 else "middle"
+    return f"{axis} is a part of {name}: {name}={whole} is {factors}, and {size} its {position} factor"

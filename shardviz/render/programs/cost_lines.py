@@ -79,28 +79,28 @@ def sum_lines(report: ProgramReport, selection: Selection, width: int, palette: 
     entries = selection.chosen(report.entries)
     lines: list[Text] = []
     for by, title in TITLES.items():
-        found = sums(entries, by)
+        costs = sums(entries, by)
         # One name says nothing that another table does not.
-        if not found or (by in ("link", "phase") and len(found) < 2 and not (by == "link" and found[0].name)):
+        if not costs or (by in ("link", "phase") and len(costs) < 2 and not (by == "link" and costs[0].name)):
             continue
-        shown = found[:8] if by == "source" else found
-        whole = [cost_sum(entries)] if by == "op" and len(found) > 1 else []
+        shown = costs[:8] if by == "source" else costs
+        whole = [cost_sum(entries)] if by == "op" and len(costs) > 1 else []
         names = []
-        for each in shown:
-            name = printable(each.name) or UNKNOWN.get(by, "")
+        for cost in shown:
+            name = printable(cost.name) or UNKNOWN.get(by, "")
             names.append(Text(PurePath(name).name if by == "source" else name))
-            if by == "axes" and each.name:
-                names[-1] = axes_text(each.name.split(", "), report.module.mesh or NO_AXES, palette)
+            if by == "axes" and cost.name:
+                names[-1] = axes_text(cost.name.split(", "), report.module.mesh or NO_AXES, palette)
         names += [Text("all")] * len(whole)
-        rows = [_figures(each, report, "") for each in (*shown, *whole)]
+        rows = [_figures(cost, report, "") for cost in (*shown, *whole)]
         room = max(width - GAP - max(name.cell_len for name in (Text(title), *names)), 0)
         cells = zip((Text(title, "bold"), *names), _fitting(rows, room), strict=True)
         lines += [
             Text(),
             *table([[name, *row] for name, row in cells], width, 0, range(1, len(HEADINGS) + 1)),
         ]
-        if len(found) > len(shown):
-            lines.append(Text(f"and {plural(len(found) - len(shown), 'more line')}", "dim"))
+        if len(costs) > len(shown):
+            lines.append(Text(f"and {plural(len(costs) - len(shown), 'more line')}", "dim"))
     return lines + unknown_lines(report, entries, width)
 
 
@@ -157,18 +157,18 @@ def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, pa
     if lines is None:
         return records(cells[1:], width)
     indent = max(taken - GAP - longest, GAP)
-    found = [lines[0]]
+    drawn = [lines[0]]
     if width - taken >= min(least):
-        found[0].append(" " * (taken - found[0].cell_len)).append("where", "bold")
+        drawn[0].append(" " * (taken - drawn[0].cell_len)).append("where", "bold")
     for line, group, needed in zip(lines[1:], groups, least, strict=True):
         if width - taken >= needed:
             line.append(" " * (taken - line.cell_len)).append_text(_place(group, width - taken))
             line.rstrip()
-            found.append(line)
+            drawn.append(line)
         else:
-            place = _place(group, width - indent)
-            found += [line, *[Text(" " * indent).append_text(place)] * bool(place)]
-    return found
+            where = _place(group, width - indent)
+            drawn += [line, *[Text(" " * indent).append_text(where)] * bool(where)]
+    return drawn
 
 
 HEADINGS = ("share", "exposed", "time", "runs", "sent")
@@ -185,11 +185,11 @@ def _figures(cost: AlikeEntries | CostSum, report: ProgramReport, times: str) ->
         "share": Text("?" if share is None else percent(share)),
         **{
             name: Text("?", "bold")
-            if each is None
-            else Text(human_seconds(each))
-            if each
+            if time is None
+            else Text(human_seconds(time))
+            if time
             else Text("hidden", "dim")
-            for name, each in seconds.items()
+            for name, time in seconds.items()
         },
         "runs": Text("?" if cost.runs is None else f"{times}{cost.runs:,}{more}"),
         "sent": Text("?" if cost.wire_bytes is None else human_bytes(cost.wire_bytes) + more),
@@ -302,14 +302,14 @@ def verdict_lines(verdicts: Sequence[WasteVerdict], width: int) -> list[Text]:
     lines = [Text(), Text("waste, and what mends it", "bold")] if verdicts else []
     for one in verdicts:
         saving, change = one.saving, one.candidate
-        place = PurePath(one.source).name if one.source else one.array
-        lines += sentence(f"{place}: {one.words}" if place else one.words, width, 2, f"{one.kind}: ", "bold")
+        where = PurePath(one.source).name if one.source else one.array
+        lines += sentence(f"{where}: {one.words}" if where else one.words, width, 2, f"{one.kind}: ", "bold")
         lines += sentence(one.code, width, 4, "instead: ")
         if change is not None and change.made_by:
             lines += sentence(f"x is the result of {change.made_by}", width, 6, style="dim")
         saved = saving.sent_bytes, -saving.memory_bytes
-        less = ["less" if each >= 0 else "more" for each in (*saved, saving.seconds or 0.0)]
-        sent, memory = (f"{human_bytes(abs(each))} {word}" for each, word in zip(saved, less, strict=False))
+        less = ["less" if amount >= 0 else "more" for amount in (*saved, saving.seconds or 0.0)]
+        sent, memory = (f"{human_bytes(abs(size))} {word}" for size, word in zip(saved, less, strict=False))
         parts = [f"sends {sent}"] * bool(saving.sent_bytes)
         parts += [f"needs {memory} memory"] * bool(saving.memory_bytes)
         words = [f"each device {' and '.join(parts)}"] * bool(parts)
@@ -356,11 +356,11 @@ def _array_lines(one: Rematerialization, width: int) -> list[Text]:
     before, after = (split if spec is None else str(spec) for spec, split in specs)
     times = f", {one.times} times" if one.times > 1 else ""
     lines = sentence(f"{array}from {before} to {after}{times}", width)
-    place = one.source if one.op_name in ("", one.source) else f"{one.op_name}  {one.source}"
-    if place and "/" not in place:
-        place = f"the argument {place}"
-    if place:
-        lines += sentence(place, width, 2, style="dim")
+    origin = one.source if one.op_name in ("", one.source) else f"{one.op_name}  {one.source}"
+    if origin and "/" not in origin:
+        origin = f"the argument {origin}"
+    if origin:
+        lines += sentence(origin, width, 2, style="dim")
     if one.whole_bytes is not None and one.wire_bytes is not None:
         words = f"takes {human_bytes(one.whole_bytes)} and sends {human_bytes(one.wire_bytes)} per device"
         if one.route_bytes is not None:

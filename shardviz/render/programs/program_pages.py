@@ -89,12 +89,12 @@ class FoldedPage(ProgramPage):
     @cached_property
     def searchable(self) -> LineIndex:
         """Takes long for a long program."""
-        found = []
+        lines = []
         for number in range(self.height):
             one = self.collective(number)
             marks = "" if one is None else f" {one.op} over {', '.join(one.axes)}"
-            found.append(f"{self.written(number)}{marks}")
-        return LineIndex("\n".join(found))
+            lines.append(f"{self.written(number)}{marks}")
+        return LineIndex("\n".join(lines))
 
 
 def next_of(numbers: Sequence[int], number: int, step: int) -> int | None:
@@ -124,8 +124,8 @@ class ListedProgram(NamedTuple):
 
     def record(self, collective: Collective) -> Collective:
         """A collective of the text as the answer has it, which is more than the text alone tells."""
-        named = (each for each in self.compiled.collectives if each.name == collective.name)
-        return next((each for each in named if each.op == collective.op), collective)
+        named = (candidate for candidate in self.compiled.collectives if candidate.name == collective.name)
+        return next((candidate for candidate in named if candidate.op == collective.op), collective)
 
 
 def read_program(compiled: TargetResult, mesh: Mesh) -> ListedProgram:
@@ -225,12 +225,12 @@ class LineIndex:
         pattern = re.compile(re.escape(query), re.IGNORECASE)
         for first in range(0, self.count, LINES_AT_ONCE):
             last = min(first + LINES_AT_ONCE, self.count)
-            found = []
+            numbers = []
             position, end = self._starts[first], self._starts[last] - 1
             while match := pattern.search(self.text, position, end):
-                found.append(self.line_at(match.start()))
-                position = self._starts[found[-1] + 1]
-            yield found
+                numbers.append(self.line_at(match.start()))
+                position = self._starts[numbers[-1] + 1]
+            yield numbers
 
 
 class RawLines(LineIndex):
@@ -318,8 +318,10 @@ class MlirLines:
         self._text = text
         starts = ((number, text.line(number, 0, 80).lstrip()) for number in range(text.count))
         self.raw = [number for number, start in starts if start and not start.startswith("#loc")]
-        found = text.collectives
-        self.collectives = {place: found[number] for place, number in enumerate(self.raw) if number in found}
+        by_line = text.collectives
+        self.collectives = {
+            place: by_line[number] for place, number in enumerate(self.raw) if number in by_line
+        }
 
     def text(self, number: int) -> str:
         """A line, without source locations and attributes that only a compiler wants to know."""

@@ -283,8 +283,8 @@ def _module_cells(
     number: str, name: str, reports: Sequence[ProgramReport], selection: Selection
 ) -> list[Cell]:
     chosen = [entry.collective for report in reports for entry in selection.chosen(report.entries)]
-    found = [total for total in totals(chosen) if not total.is_host_transfer]
-    more = " + ?" * any(total.unknown for total in found)
+    op_totals = [total for total in totals(chosen) if not total.is_host_transfer]
+    more = " + ?" * any(total.unknown for total in op_totals)
     programs = [report.module for report in reports if isinstance(report.module, HloModule)]
     devices = {program.num_partitions * program.replica_count * program.num_slices for program in programs}
     times = [report.timeline for report in reports if report.timeline is not None]
@@ -292,7 +292,7 @@ def _module_cells(
         number,
         (name, "bold"),
         f"{devices.pop():,}" if len(devices) == 1 else "",
-        f"{sum(total.count for total in found):,}{more}",
-        human_bytes(sum(total.wire_bytes for total in found)) + more,
+        f"{sum(total.count for total in op_totals):,}{more}",
+        human_bytes(sum(total.wire_bytes for total in op_totals)) + more,
         seconds(sum(time.seconds for time in times)) if times else "",
     ]

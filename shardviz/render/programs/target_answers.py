@@ -268,12 +268,12 @@ def target_strip(tabs: Sequence[TargetTab], chosen: int, width: int) -> Text:
 
 def target_at(strip: str, names: Sequence[str], column: int) -> str:
     """The target at a column of the strip; empty where there is none."""
-    found, index = "", 0
+    target, index = "", 0
     for name in names:
         start = strip.find(f" {name} ", index)
         if start < 0:
             break
         if column > start:
-            found = name
+            target = name
         index = start + len(name)
-    return found
+    return target

@@ -115,7 +115,7 @@ class BufferTable:
         lines = []
         cell = self.shape.cell
         for group, title in zip(self.groups, self._titles, strict=True):
-            names = (None if each is None else heading(group, each) for each in self._columns)
+            names = (None if chunk is None else heading(group, chunk) for chunk in self._columns)
             cells = [Text(" " if name is None else name[:cell].center(cell), DIM) for name in names]
             lines.append(self._line(title, cells))
             lines[-1].rstrip()
@@ -168,8 +168,8 @@ def table_shape(table: BufferTable, stats: FrameStats) -> TableShape:
     passing, sent = stats.longest_passing, max((len(row.sent) for row in stats.rows), default=0)
     sent += GAP * bool(sent)
     rooms = [table.room(tail) for tail in dict.fromkeys((passing + sent, passing, 0))]
-    found = [next((form for form in lengths if lengths[form] + 2 <= room), NAMES) for room in rooms]
-    form = next(each for each in found if FORMS[each].rank == FORMS[found[-1]].rank)
+    forms = [next((form for form in lengths if lengths[form] + 2 <= room), NAMES) for room in rooms]
+    form = next(name for name in forms if FORMS[name].rank == FORMS[forms[-1]].rank)
     cell = min(lengths.get(form, 1) + 2, table.room(0))
     used = table.end_of_cells(cell) + passing
     return TableShape(form, cell, used + GAP if sent and used + sent <= table.page else None)

@@ -259,8 +259,8 @@ class GroupBoxes:
     def names(self, chunks: list[int], room: int) -> Text:
         """The names of chunks, or how many they are; nothing where there is no room."""
         ways = (chunk_names(self.run, chunks, self.group, self.palette), plural(len(chunks), "chunk"))
-        found = next((way for way in (*ways, f"{len(chunks):,}") if len(way) <= room), "")
-        return Text.assemble(found)
+        words = next((way for way in (*ways, f"{len(chunks):,}") if len(way) <= room), "")
+        return Text.assemble(words)
 
     def arrow(self, chunks: list[int], width: int, head: str, shaft: str, part: float | None) -> Text:
         """``─α→``: as much of what moves as there is room for, in the middle or a `part` of its way on."""
@@ -353,24 +353,24 @@ def box_shape(
     without marks are worse than a picture that scrolls. What is left of the page makes them larger."""
     above = 2 if isinstance(run.links.topology.flat, Switch) else 1
     shapes = (replace(shape, above=above) for shape in _shapes(run, group, palette))
-    found: list[tuple[BoxShape, DeviceMap]] = []
+    pairs: list[tuple[BoxShape, DeviceMap]] = []
     for shape in shapes:
         pitch = shape.width + shape.gap
         arranged = device_map(run.links.topology, (width + shape.gap) // pitch)
         if arranged.across(0, 0) is not None:
             # What goes around needs room at both edges.
             arranged = device_map(run.links.topology, (width - shape.gap) // pitch)
-        found.append((shape, arranged))
-    fitting = [each for each in found if _fits(page(*each), width, height)]
-    natural = (each for each in fitting if not isinstance(each[1], LineMap | SwitchMap) or each[1].rows == 1)
+        pairs.append((shape, arranged))
+    fitting = [pair for pair in pairs if _fits(page(*pair), width, height)]
+    natural = (pair for pair in fitting if not isinstance(pair[1], LineMap | SwitchMap) or pair[1].rows == 1)
     if fitting and not (fitting[0][0].bare and run.schedule.pattern.reduces):
         shape, arranged = next(natural, fitting[0])
         return _grown(shape, arranged, width, height), arranged
     # Otherwise it is higher than the page, or broader as well.
-    names = [each for each in found if each[0].form == NAMES and not each[0].bare]
-    wide_enough = [each for each in names if page(*each)[0] <= width]
+    names = [pair for pair in pairs if pair[0].form == NAMES and not pair[0].bare]
+    wide_enough = [pair for pair in names if page(*pair)[0] <= width]
     if names[0][0].cell:
-        shape, arranged = min(wide_enough, key=lambda each: page(*each)[1], default=found[-1])
+        shape, arranged = min(wide_enough, key=lambda pair: page(*pair)[1], default=pairs[-1])
     else:
         # A picture of bars scrolls far anyway: its links rather have room for names.
         shape, arranged = next(iter(wide_enough), names[0])

@@ -94,7 +94,7 @@ def held_lines(held: HeldCopy, width: int, palette: Palette) -> list[Text]:
     )
     name.truncate(width, overflow="ellipsis")
     shards = layout.shards().tolist()
-    own = ((mesh.device_id(place), values[place], palette.shard(shards[place])) for place in range(mesh.size))
+    own = ((mesh.device_id(index), values[index], palette.shard(shards[index])) for index in range(mesh.size))
     return [name, *devices_picture(own, width, striped)]
 
 
@@ -102,16 +102,16 @@ def values_view(values: ProgramValues, width: int, palette: Palette) -> list[Tex
     """A line of source, what it makes, and below that an array for all devices that hold the same."""
     page: list[Text] = []
     before, mesh = ("", 0), values.mesh
-    for each in values.lines:
-        if before != (each.file, each.line):
-            source = Text(f"{each.line:>4}  {each.text}", "bold")
+    for value in values.lines:
+        if before != (value.file, value.line):
+            source = Text(f"{value.line:>4}  {value.text}", "bold")
             page += [Text(), cut(source, width)]
-        before = each.file, each.line
-        said = [f"{each.name}:" * bool(each.name), shaped(each.dtype, each.shape), each.spec, each.note]
-        if each.is_cut:
-            said.append(f"the first numbers of {shaped(each.dtype, each.shard_shape)} per device")
+        before = value.file, value.line
+        said = [f"{value.name}:" * bool(value.name), shaped(value.dtype, value.shape), value.spec, value.note]
+        if value.is_cut:
+            said.append(f"the first numbers of {shaped(value.dtype, value.shard_shape)} per device")
         page += sentence("  ".join(filter(None, said)), width, 6, style=DIM)
-        held = ((mesh.device_id(place), part, None) for place, part in each.devices)
+        held = ((mesh.device_id(position), part, None) for position, part in value.devices)
         page += [Text.assemble(" " * 6, line) for line in devices_picture(held, width - 6)]
     ran = f"run by JAX {values.jax_version} on {plural(mesh.size, 'simulated CPU device')}, as one program"
     page += [Text(), *sentence(f"{ran} that also returns the value of each line", width, style=DIM)]

@@ -159,7 +159,7 @@ class MatmulPicture:
         for name, mark, spans in rows:
             bar = ["·"] * room
             for number, (begin, end) in enumerate(spans):
-                first, last = (round(room * each / total) for each in (begin, end))
+                first, last = (round(room * time / total) for time in (begin, end))
                 bar[first:last] = mark * (min(last, room) - first)
                 if number and last - first >= 4:  # begins a slot's part of the bar
                     bar[first] = "▏"

@@ -332,8 +332,8 @@ def chunk_columns(run: CollectiveRun) -> Sequence[int]:
     if pattern.kind == "all_to_all":
         return range(pattern.group_size * pattern.pieces(chunks))
     empty = empty_chunks(run)
-    found: Sequence[int] = range(chunks) if empty is None else (~empty).nonzero()[0].tolist()
-    return found
+    columns: Sequence[int] = range(chunks) if empty is None else (~empty).nonzero()[0].tolist()
+    return columns
 
 
 @dataclass(frozen=True)

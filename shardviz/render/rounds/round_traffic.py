@@ -119,8 +119,8 @@ class RoundTraffic:
             is_up = step in ((1,) if size == 2 else (1, 1 - size))
             passed, hops = (index - part.begin, part.hops) if is_up else (part.begin - index, -part.hops)
             on_line = (part.outer == origin // (stride * size)) & (part.inner == origin % stride)
-            found: Bools = on_line & (passed % size < hops)
-            return found
+            on_link: Bools = on_line & (passed % size < hops)
+            return on_link
         return np.zeros(len(self._sends), dtype=bool)
 
 
@@ -166,7 +166,7 @@ def link_lines(run: CollectiveRun, group: int, number: int, width: int) -> list[
     if not 0 < links <= MAX_DRAWN or not 0 < rounds <= MAX_DRAWN:
         return []
     named = [*(str(run.mesh.device_id(position)) for position in run.groups[group]), "switch"]
-    loads = [run.timeline.link_bytes(each).tolist() for each in range(1, rounds + 1)]
+    loads = [run.timeline.link_bytes(round_number).tolist() for round_number in range(1, rounds + 1)]
     most = max(map(max, loads))
     cells = []
     for link in range(links):
@@ -235,11 +235,11 @@ def _along(src: Ints, dst: Ints, dims: tuple[int, ...], axes: Sequence[str]) -> 
     moved = np.array(np.unravel_index(different, dims)).T.tolist()
     if len(moved) * math.prod(dims) != len(src) or any(sum(map(bool, step)) != 1 for step in moved):
         return ""
-    found = []
+    directions = []
     for step in moved:
-        dim = next(i for i, each in enumerate(step) if each)
-        found.append(f"{_shift(_signed(step[dim], dims[dim]), dims[dim])} along {axes[dim]}")
-    return f"each sends {{}} {_listed(found)}"
+        dim = next(i for i, offset in enumerate(step) if offset)
+        directions.append(f"{_shift(_signed(step[dim], dims[dim]), dims[dim])} along {axes[dim]}")
+    return f"each sends {{}} {_listed(directions)}"
 
 
 def _around(src: Ints, dst: Ints, n: int) -> str:

@@ -92,9 +92,9 @@ def _entries(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]],
         yield f"{EMPTY} empty"
     if any(stats.passing for stats, _ in drawn):
         yield "│ waiting to go on"
-    for stats, each in drawn:
+    for stats, table_shape in drawn:
         sent = next((row.sent for row in stats.rows if row.sent), "")
-        if each.sent_at is not None and (arrow := re.match(r"([^ →]+)→([0-9]+)(?: |$)", sent)):
+        if table_shape.sent_at is not None and (arrow := re.match(r"([^ →]+)→([0-9]+)(?: |$)", sent)):
             yield f"{arrow[0].strip()} sent {arrow[1]} to device {arrow[2]}"
             break
     if run.schedule.pattern.kind == "all_to_all":

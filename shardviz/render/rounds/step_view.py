@@ -196,8 +196,8 @@ def round_table(run: CollectiveRun, width: int) -> list[Text]:
         problem = f"{run.schedule.algorithm} on {plural(run.mesh.size, 'device')}: {run.timeline.too_long}"
         raise QuestionError(problem, "use a smaller mesh, fewer axes in --axis, or --round N")
     rows: list[list[Cell]] = []
-    found = [(key, [*spans]) for key, spans in groupby(_spans(run), key=lambda each: each[1:])]
-    shown = found if len(found) <= MAX_RUNS else [*found[: MAX_ROWS - 2], found[-1]]
+    groups = [(key, [*spans]) for key, spans in groupby(_spans(run), key=lambda span: span[1:])]
+    shown = groups if len(groups) <= MAX_RUNS else [*groups[: MAX_ROWS - 2], groups[-1]]
     for (phase, words, sent, time), spans in shown:
         first, last = spans[0][0][0], spans[-1][0][1]
         numbers = f"{first:,}" if first == last else f"{first:,}–{last:,}"
@@ -208,8 +208,8 @@ def round_table(run: CollectiveRun, width: int) -> list[Text]:
         for name, which, *rest in ([as_text(cell).plain for cell in row] for row in rows):
             said = "{}: {}, {} per device, {} per round".format(name, *rest)
             lines += sentence(said, width, lead=f"round{'s' if '–' in which else ''} {which}  ")
-    left_out = sum(spans[-1][0][1] - spans[0][0][0] + 1 for _, spans in found[MAX_RUNS - 2 : -1])
-    if len(found) > MAX_RUNS:
+    left_out = sum(spans[-1][0][1] - spans[0][0][0] + 1 for _, spans in groups[MAX_RUNS - 2 : -1])
+    if len(groups) > MAX_RUNS:
         lines += sentence(f"{plural(left_out, 'round')} before the last not shown", width, style="dim")
     return lines
 
@@ -280,8 +280,8 @@ def final_picture(run: CollectiveRun, width: int, palette: Palette) -> list[Text
     of_device = cache(lambda number: _styles(run, run.question.final_positions[number], True, palette))
 
     def style(index: int) -> Style | None:
-        found: Style | None = of_device(index // period)(index % period)
-        return found
+        shard_style: Style | None = of_device(index // period)(index % period)
+        return shard_style
 
     lines = 2 * SHARD_LINES
     return array_lines(values, style, width, digits_of(values, width, lines), False, lines, period)

@@ -113,8 +113,8 @@ class Gantt:
     @cached_property
     def _tick_columns(self) -> list[tuple[int, str]]:
         times = ticks(self.window, self.columns)
-        found = ((self.column_of(time + self._cell * TIGHT), text) for time, text in times)
-        return [(x, text) for x, text in found if self.left <= x < self.width]
+        columns = ((self.column_of(time + self._cell * TIGHT), text) for time, text in times)
+        return [(x, text) for x, text in columns if self.left <= x < self.width]
 
     def _brackets(self, spans: list[TimeSpan]) -> Text:
         """``┌── ×32 while.5 ──┐`` above what it runs."""
@@ -223,7 +223,7 @@ class Gantt:
             else:
                 height = min(max(math.ceil(share * 8), 1), 8)
                 those = range(i, last + 1) if last - i < 9 else range(i, i + 1)
-                longest = max(those, key=lambda each: ends[each] - starts[each])
+                longest = max(those, key=lambda index: ends[index] - starts[index])
                 glyphs = self._styles.of(self._timeline.ops[row.ops[longest]]).glyph
                 yield self.left + x, HEIGHTS[height - 1], glyphs
             x += 1
@@ -341,16 +341,16 @@ def legend(rows: TimelineRows, width: int, palette: Palette) -> list[Text]:
     timeline = rows.timeline
     kinds = {lane.kind for lane in timeline.lanes}
     styles = LaneStyles(timeline, palette)
-    found: list[tuple[str, Style, str]] = []
+    entries: list[tuple[str, Style, str]] = []
     if "compute" in kinds:
-        found += [(style.fill, style.glyph, words) for style, words in styles.compute]
+        entries += [(style.fill, style.glyph, words) for style, words in styles.compute]
         if len(kinds) > 1:
-            found.append((WAITING, Style(), "the device waits"))
-    found.append((HEIGHTS[2] + HEIGHTS[5], Style(), "busy for part of the cell"))
+            entries.append((WAITING, Style(), "the device waits"))
+    entries.append((HEIGHTS[2] + HEIGHTS[5], Style(), "busy for part of the cell"))
     if any(starts for starts, _ in rows.unknown):
-        found.append((UNKNOWN, Style(bold=True), "no estimate"))
+        entries.append((UNKNOWN, Style(bold=True), "no estimate"))
     if any(span.kind == "loop" for span in timeline.spans):
-        found.append(("┌×N┐", Style(), "a loop, drawn once"))
+        entries.append(("┌×N┐", Style(), "a loop, drawn once"))
     return records(
-        [[Text.assemble((glyph, style), (f" {words}", DIM)) for glyph, style, words in found]], width
+        [[Text.assemble((glyph, style), (f" {words}", DIM)) for glyph, style, words in entries]], width
     )

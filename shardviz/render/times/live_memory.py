@@ -83,11 +83,11 @@ def _line(chart: Gantt, eighths: list[int], row: int, height: int, top: int, lim
     elif not row:
         line.put(0, "0", DIM)
     text = f" {human_bytes(limit)} allowed" if is_limit and limit is not None else ""
-    free = sum(each <= row * 8 for each in eighths[-len(text) :]) == len(text) if text else False
-    for x, each in enumerate(eighths):
+    free = sum(filled <= row * 8 for filled in eighths[-len(text) :]) == len(text) if text else False
+    for x, filled in enumerate(eighths):
         if free and x >= chart.columns - len(text):
             break
-        level = min(each - row * 8, 8)
+        level = min(filled - row * 8, 8)
         if level > 0:
             line.put(chart.left + x, HEIGHTS[level - 1], style)
         elif is_limit:
@@ -119,7 +119,7 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
     words = f"{human_bytes(memory.peak_bytes)}{against}, {by}"
     if memory.order:
         # The instruction at whose time the most memory is live, and when on the drawn clock that is.
-        name, _ = max(memory.order, key=lambda each: each[1])
+        name, _ = max(memory.order, key=lambda entry: entry[1])
         when = f", at {human_seconds(memory.peak_at)}" if memory.curve and memory.peak_at else ""
         words += f"; when {name} runs{when}"
     lines = sentence(words, width, lead="peak memory: ")
@@ -177,8 +177,8 @@ def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
     if not rows:
         return []
     head = ["bytes", "largest buffers", "", "shape", "lives", "source"]
-    for place in (4, 5):
-        if not any(as_text(row[place]) for row in rows):
-            head[place] = ""
+    for column in (4, 5):
+        if not any(as_text(row[column]) for row in rows):
+            head[column] = ""
     whole = fitting_columns(rows, width, 2, {0}, head, ((2,), (2, 4)))
     return whole or [Text("  largest buffers", "bold"), *records(rows, width, 4)]

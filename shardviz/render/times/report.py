@@ -279,8 +279,8 @@ def op_details(timeline: ProgramTimeline, number: int, width: int, marked: Text 
     lines += records([[(fact, "dim") for fact in facts]], width) if facts else []
     lines += records([[Text.assemble("group ", marked)]], width) if marked else []
     lines += sentences([op.source], width, lead="from ")
-    awaited = sorted(op.after, key=lambda each: -timeline.ops[each].end)
-    names = [timeline.ops[each].name for each in awaited[:3]]
+    awaited = sorted(op.after, key=lambda index: -timeline.ops[index].end)
+    names = [timeline.ops[index].name for index in awaited[:3]]
     names += [f"{len(awaited) - 3:,} more"] * (len(awaited) > 3)
     return lines + sentences([", ".join(names)], width, lead="waited for ")
 
@@ -351,7 +351,7 @@ def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> 
         row = [Text(name, "bold"), _without_unknown(timeline.seconds, bool(unknown))]
         row.append(_without_unknown(timeline.compute_seconds, "compute" in unknown))
         for wanted in columns_of.values():
-            seconds = sum(each for lane, each in timeline.communication_seconds if kinds[lane] in wanted)
+            seconds = sum(spent for lane, spent in timeline.communication_seconds if kinds[lane] in wanted)
             row.append(_without_unknown(seconds, any(kinds[lane] in wanted for lane in unknown)))
         exposed = sum(seconds for _, seconds in timeline.exposed_seconds)
         rows.append([*row, _without_unknown(exposed, bool(unknown - {"compute"}))])

@@ -55,12 +55,12 @@ class LaneRow:
     def longest(self, start: float, end: float) -> int | None:
         """The operation that runs longest between two times; None where none does."""
         first, last = bisect_right(self.ends, start), bisect_left(self.starts, end)
-        found = max(
+        index = max(
             range(first, last),
             key=lambda i: min(self.ends[i], end) - max(self.starts[i], start),
             default=None,
         )
-        return None if found is None else self.ops[found]
+        return None if index is None else self.ops[index]
 
 
 class TimelineRows:
@@ -91,10 +91,10 @@ class TimelineRows:
             if start < op.end:
                 row.add(start, op.end, number)
         self.rows = [row for rows in of_lane for row in rows]
-        self.unknown = [([start for start, _ in each], [op for _, op in each]) for each in unknown]
+        self.unknown = [([start for start, _ in pairs], [op for _, op in pairs]) for pairs in unknown]
         places = {id(row): index for index, row in enumerate(self.rows)}
         self.row_of = {number: places[id(row)] for number, row in chosen.items()}
-        for _, number in (pair for each in unknown for pair in each):
+        for _, number in (pair for pairs in unknown for pair in pairs):
             lane = timeline.ops[number].lane
             self.row_of.setdefault(number, places[id(of_lane[lane][0])])
 
@@ -102,8 +102,8 @@ class TimelineRows:
     def spans(self) -> list[list[TimeSpan]]:
         depth = min(max((span.depth for span in self.timeline.spans), default=-1) + 1, MAX_DEPTH)
         return [
-            sorted((span for span in self.timeline.spans if span.depth == each), key=lambda span: span.start)
-            for each in range(depth)
+            sorted((span for span in self.timeline.spans if span.depth == level), key=lambda span: span.start)
+            for level in range(depth)
         ]
 
     @cached_property
@@ -299,7 +299,7 @@ def _event(phase: str, process: int, thread: int, name: str, **rest: Any) -> Eve
 
 def _arguments(timeline: ProgramTimeline, op: TimedOp) -> dict[str, Any]:
     """The details of an operation; those that are empty are left out."""
-    found = {
+    details = {
         "op": op.op,
         "lane": timeline.lanes[op.lane].name,
         "source": op.source,
@@ -311,7 +311,7 @@ def _arguments(timeline: ProgramTimeline, op: TimedOp) -> dict[str, Any]:
         "exposed_us": _micro(op.exposed),
     }
     seconds = {"us_a_run": None if op.seconds is None else _micro(op.seconds), "runs": op.runs}
-    return {name: value for name, value in found.items() if value} | seconds
+    return {name: value for name, value in details.items() if value} | seconds
 
 
 def _flows(rows: TimelineRows, process: int) -> Iterator[Event]:

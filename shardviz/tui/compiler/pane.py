@@ -96,7 +96,7 @@ class CompilerPane(TargetsPane):
         if self._chosen not in answers:
             compilers = [name for name in answers if name != "shardy"]
             self._chosen, self._wanted = next(iter(compilers or answers), ""), ""
-        self._programs = {name: each for name, each in self._programs.items() if name in answers}
+        self._programs = {name: program for name, program in self._programs.items() if name in answers}
         self._passes = {name: passes for name, passes in self._passes.items() if name in answers}
         if self._chosen in answers and self.passes.back:
             self.passes.follow(self.state.queries.traced(self._chosen), self.state.resolved.problem)

@@ -218,8 +218,8 @@ class ProgramBox(Vertical):
     def _go_through(self, page: ProgramPage, query: str) -> None:
         worker = get_current_worker()
         matches: list[int] = []
-        for found in page.searchable.searched(query) if query else ():
-            matches += found
+        for batch in page.searchable.searched(query) if query else ():
+            matches += batch
             if worker.is_cancelled:
                 return
         self.call_later(self._take_matches, page, query, matches)

@@ -54,12 +54,12 @@ class ExamplesDialog(FilteredList):
 
     def about(self, row: ListRow) -> Text:
         example: Example = row.value
-        draft, place = example.draft, AREAS[example.screen]
+        draft, area = example.draft, AREAS[example.screen]
         what = f"{draft.einsum}   {', '.join(draft.specs[:-1])} -> {draft.specs[-1]}"
         if draft.collective is not None:
             what = draft.collective.op
         line = f"{what}   {draft.mesh.replace(',', ' ')}\n"
-        return Text.assemble((line, "bold"), f"{example.look}", (f"\nOpens {place}.", "dim"))
+        return Text.assemble((line, "bold"), f"{example.look}", (f"\nOpens {area}.", "dim"))
 
     def leave_with(self, row: ListRow) -> None:
         self.dismiss(Shared(row.value.draft, row.value.screen))
@@ -171,7 +171,7 @@ class JumpDialog(FilteredList):
                 for collective in compiled.collectives
             }
             names = instruction_names(compiled.text)
-            for instruction in sorted(names, key=lambda each: each not in over):
+            for instruction in sorted(names, key=lambda candidate: candidate not in over):
                 line = Text.assemble(f"  {names[instruction]}", (over.get(instruction, ""), "dim"))
                 yield ListRow(line, line.plain, InstructionJump(name, instruction), heading)
 

@@ -35,8 +35,7 @@ class LessonController:
     is where it stands.
 
     The answers to a lesson of the course are computed when a stage needs them, or by `compute_answers`.
-    Raises `ShardvizError` for a lesson of one's own that asks for what cannot be computed.
-    """
+    Raises `ShardvizError` for a lesson of one's own that asks for what cannot be computed."""
 
     def __init__(
         self,

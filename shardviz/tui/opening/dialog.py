@@ -91,8 +91,8 @@ class OpenDialog(FilteredList):
             self.describe(Text(HELP if self._has_files else guest, "dim"))
 
     def _rows_of(self, folder: str) -> tuple[ListRow, ...]:
-        found = openables(folder) if self._has_files else ()
-        return tuple(_row(kind) for kind in found)
+        kinds = openables(folder) if self._has_files else ()
+        return tuple(_row(kind) for kind in kinds)
 
     def rows_for(self, typed: str) -> tuple[ListRow, ...]:
         folder = listed_folder(typed.strip())
@@ -201,8 +201,7 @@ def read_profile(
     where no other is named.
 
     `say` is told how far it is, and raises `Cancelled` where nobody waits any more; `end_by` takes what ends
-    a request. Raises `QuestionError` for a file that is no profile, and for options that it does not have.
-    """
+    a request. Raises `QuestionError` for a file that is no profile, and for options that it does not have."""
     now, worker = state.resolved, state.queries.worker
     own = {"machine": now.shown.machine} if now.named is not None else {}
     options = {**own, **read_options(kind.options, OPTIONS)}

@@ -49,9 +49,9 @@ def option_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 def read_options(words: Sequence[str], allowed: Collection[str]) -> Options:
     """The options in words such as ``--mesh X=4`` or ``--mesh=X=4``. Raises `QuestionError` for others than
     the `allowed`, and for one without its value."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     left = [*words]
-    known = {_option(each): each for each in allowed}
+    known = {_option(option): option for option in allowed}
     while left:
         name, equals, value = left.pop(0).partition("=")
         if name not in known:
@@ -61,8 +61,8 @@ def read_options(words: Sequence[str], allowed: Collection[str]) -> Options:
         value = value if equals else left.pop(0) if left else ""
         if not value:
             raise QuestionError(f"{name} has no value", f"write {name} and its value")
-        found[known[name]] = value
-    return found
+        options[known[name]] = value
+    return options
 
 
 Kind = Literal[
@@ -172,7 +172,7 @@ class Openable:
             mesh = _mesh_of(example_program(self.name) or Path(file), mesh)
         name, usual = PAGES[self.kind]
         words = [word for option in self.options for word in option.split("=", 1)[:1]]
-        own = {each: text for each, text in usual.items() if _option(each) not in words}
+        own = {key: text for key, text in usual.items() if _option(key) not in words}
         more = [text.format(mesh=mesh, target=target) for text in words_of(own)]
         return shlex.join(["shardviz", name, self.path, *self.options, *more])
 
@@ -186,8 +186,8 @@ def _mesh_of(file: Path, mesh: str) -> str:
     sizes = [*shape.values(), *[1] * len(names)]
     last = len(names) - 1
     return ",".join(
-        f"{name}={math.prod(sizes[last:]) if place == last else sizes[place]}"
-        for place, name in enumerate(names)
+        f"{name}={math.prod(sizes[last:]) if index == last else sizes[index]}"
+        for index, name in enumerate(names)
     )
 
 
@@ -203,8 +203,8 @@ def kind_of_file(path: Path) -> Kind | None:
     """The kind of a file by its name, and by its beginning where others are named so; None where neither
     tells it."""
     name = path.name.lower()
-    found = [ending for ending in ENDINGS if name.endswith(ending)]
-    kind = ENDINGS[max(found, key=len)] if found else None
+    endings = [ending for ending in ENDINGS if name.endswith(ending)]
+    kind = ENDINGS[max(endings, key=len)] if endings else None
     if kind not in TOLD:
         return kind
     try:
@@ -237,9 +237,9 @@ def openables(folder: str) -> list[Openable]:
         kinds.append(Openable(folder or "./", "profile"))
     if checkpoint.is_checkpoint(here):
         kinds.append(Openable(folder or "./", "checkpoint"))
-    files = ((name, kind_of_file(here / name)) for name, each in kept if _is(each, os.DirEntry.is_file))
+    files = ((name, kind_of_file(here / name)) for name, item in kept if _is(item, os.DirEntry.is_file))
     kinds += [Openable(f"{folder}{name}", kind) for name, kind in files if kind is not None]
-    inner = (name for name, each in kept if _is(each, os.DirEntry.is_dir))
+    inner = (name for name, item in kept if _is(item, os.DirEntry.is_dir))
     return kinds + [Openable(f"{folder}{name}/", "folder") for name in inner]
 
 
@@ -306,11 +306,11 @@ def _with_options(text: str) -> Openable | None:
         return Openable(text, "command")
     if len(paths) != 1 or (is_line and command not in COMMANDS) or not (is_line or options):
         return None
-    found = _file(paths[0])
-    if found is None and is_folder(_path(paths[0])):
+    openable = _file(paths[0])
+    if openable is None and is_folder(_path(paths[0])):
         is_saved = checkpoint.is_checkpoint(_path(paths[0]))
-        found = Openable(paths[0], "checkpoint" if is_saved else "modules")
-    kind = found.kind if found is not None else COMMANDS.get(command)
+        openable = Openable(paths[0], "checkpoint" if is_saved else "modules")
+    kind = openable.kind if openable is not None else COMMANDS.get(command)
     if command in ("profile", "checkpoint"):
         kind = COMMANDS[command]
     return Openable(paths[0], kind, options) if kind is not None else None

@@ -107,10 +107,10 @@ def moved_from(rows: Sequence[FieldRow], cell: FieldCell, axis: str) -> str:
     """The other place of the array that has an axis: ``d of A``; empty where none has."""
     row = next(row for row in rows if row.field == cell.field)
     name = row.cells[0].text.removeprefix("→ ")
-    for each in row.cells:
-        if axis in each.axes and each != cell:
+    for other in row.cells:
+        if axis in other.axes and other != cell:
             return (
-                f"{each.text.rstrip('_')} of {name}" if each.kind == "dim" else f"the partial sum of {name}"
+                f"{other.text.rstrip('_')} of {name}" if other.kind == "dim" else f"the partial sum of {name}"
             )
     return ""
 

@@ -192,17 +192,17 @@ class CollectiveChoice:
         """The command that shows the same; empty where nothing is shown."""
         if self.base is None:
             return ""
-        found = to_arguments(self._resolved.shown, "step" if self.is_own else "explain")
+        arguments = to_arguments(self._resolved.shown, "step" if self.is_own else "explain")
         if not self.is_own:
-            found += ["--step", str(self.step)]
+            arguments += ["--step", str(self.step)]
         elif kind := self._kind:
-            found += ["--topology", kind]
+            arguments += ["--topology", kind]
         if self.algorithm is not None:
-            if "--algorithm" in found:
-                index = found.index("--algorithm")
-                del found[index : index + 2]
-            found += ["--algorithm", self.algorithm]
-        return shlex.join(["shardviz", *found])
+            if "--algorithm" in arguments:
+                index = arguments.index("--algorithm")
+                del arguments[index : index + 2]
+            arguments += ["--algorithm", self.algorithm]
+        return shlex.join(["shardviz", *arguments])
 
     @property
     def _kind(self) -> str:

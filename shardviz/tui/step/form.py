@@ -145,7 +145,7 @@ def _culprit(collective: CollectiveFields, mesh: Mesh) -> str:
         if getattr(collective, name) and _error(replace(collective, **emptied), mesh) is None:
             return name
     for parameter in collective.parameters:
-        others = tuple(each for each in collective.parameters if each != parameter)
+        others = tuple(other for other in collective.parameters if other != parameter)
         if _error(replace(collective, parameters=others), mesh) is None:
             return parameter[0]
     return "op"

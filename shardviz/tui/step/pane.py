@@ -249,15 +249,15 @@ class StepPane(Pane):
 
     def _choose(self, is_other_view: bool = False) -> None:
         """Play what the problem has of the choice; what is the same goes on."""
-        found = self.chosen.look(self.state.resolved)
-        if found == "other":
+        change = self.chosen.look(self.state.resolved)
+        if change == "other":
             self.page.begin()
         if self.chosen.is_own and self.page.view == "values":
             self.page.view = "devices"
         if self.chosen.base is None and not self.chosen.is_own and self.chosen.fault is None:
             self.page.view = "values"
-        if found != "same" or is_other_view:
-            self._load(0.0 if found == "other" else self.player.fraction)
+        if change != "same" or is_other_view:
+            self._load(0.0 if change == "other" else self.player.fraction)
         else:
             self.page.draw()
 

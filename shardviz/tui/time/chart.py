@@ -63,8 +63,8 @@ class TimeChart(LinesView, inherit_bindings=False):
                 self.window = TimeWindow.whole(limit)
             self.place, self._saving = None, -1
             if parts:
-                found = parts[number].index.named(name)
-                op = first_choice(parts[number].timeline) if found is None else found
+                kept = parts[number].index.named(name)
+                op = first_choice(parts[number].timeline) if kept is None else kept
                 self.place = None if op is None else (number, op)
             self.post_message(self.Selected())
         self.parts, self._palette, self._is_old = parts, palette, is_old
@@ -99,9 +99,9 @@ class TimeChart(LinesView, inherit_bindings=False):
     def follow(self) -> None:
         if self.place is None:
             return
-        found = self.part.index.waited_for(self.place[1])
-        self.select(found)
-        if found is None:
+        op = self.part.index.waited_for(self.place[1])
+        self.select(op)
+        if op is None:
             said = "The compiler's scheduler does not report dependencies."
             if self.part.timeline.critical_path:
                 said = "It waited for nothing: it was ready at the start."
@@ -109,10 +109,10 @@ class TimeChart(LinesView, inherit_bindings=False):
 
     def select_named(self, name: str) -> None:
         """Select the operation of that name in the upper timeline, where it takes time."""
-        found = self.parts[0].index.named(name)
-        if found is None:
+        op = self.parts[0].index.named(name)
+        if op is None:
             self.notify(f"{name} takes no time by itself here.", markup=False)
-        self.select(found, 0)
+        self.select(op, 0)
 
     def saving(self, step: int) -> None:
         """Select what would save most, then what the next saving, or the one before, is of."""
@@ -126,12 +126,12 @@ class TimeChart(LinesView, inherit_bindings=False):
         if self.place is None:
             return
         number, op = self.place
-        found = self.part.index.on_lane_beside(op, step)
-        if found is None and 0 <= number + step < len(self.parts):
+        beside = self.part.index.on_lane_beside(op, step)
+        if beside is None and 0 <= number + step < len(self.parts):
             timed = self.part.timeline.ops[op]
             number += step
-            found = self.parts[number].index.edge(step, (timed.start + timed.end) / 2)
-        self.select(found, number)
+            beside = self.parts[number].index.edge(step, (timed.start + timed.end) / 2)
+        self.select(beside, number)
 
     def zoom(self, steps: int, share: float | None = None) -> None:
         """Zoom in, or out for negative steps, around a share of the window or the selected operation."""
@@ -209,4 +209,4 @@ def first_choice(timeline: ProgramTimeline) -> int | None:
     if timeline.savings:
         return timeline.savings[0].op
     ops = timeline.ops
-    return max(range(len(ops)), key=lambda each: ops[each].end - ops[each].start, default=None)
+    return max(range(len(ops)), key=lambda number: ops[number].end - ops[number].start, default=None)

@@ -174,7 +174,7 @@ class TimePane(TargetsPane):
                 return TargetTab(name, "·", "no machine")
             if timeline is None:
                 return TargetTab(name, "✗")
-            is_below = any(timeline is each for each in self.timelines)
+            is_below = any(timeline is shown for shown in self.timelines)
             return TargetTab(name, "✓", "" if is_below else human_seconds(timeline.seconds))
         if name == PLAN:
             return TargetTab(name, "·")

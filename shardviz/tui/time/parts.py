@@ -47,9 +47,9 @@ class LaneIndex:
         op = self._ops[number]
         lane = op.lane + step
         while 0 <= lane < len(self._lanes):
-            found = self.nearest(lane, (op.start + op.end) / 2)
-            if found is not None:
-                return found
+            beside = self.nearest(lane, (op.start + op.end) / 2)
+            if beside is not None:
+                return beside
             lane += step
         return None
 
@@ -65,12 +65,12 @@ class LaneIndex:
 
     def edge(self, step: int, time: float) -> int | None:
         """The operation at a time on the first lane that has any, or, where `step` is -1, on the last."""
-        found = (self.nearest(lane, time) for lane in range(len(self._lanes))[::step])
-        return next((number for number in found if number is not None), None)
+        nearest = (self.nearest(lane, time) for lane in range(len(self._lanes))[::step])
+        return next((number for number in nearest if number is not None), None)
 
     def waited_for(self, number: int) -> int | None:
         """The operation whose end it waited for last; None where it waited for none."""
-        return max(self._ops[number].after, key=lambda each: self._ops[each].end, default=None)
+        return max(self._ops[number].after, key=lambda other: self._ops[other].end, default=None)
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ class StackedCharts:
     def line_of(self, place: tuple[int, int]) -> int | None:
         """The line with an operation of a part; None where the window does not show it."""
         number, op = place
-        found = self._frames[number].place_of(op)
-        return None if found is None else self._tops[number] + bool(self._titles) + found[0]
+        position = self._frames[number].place_of(op)
+        return None if position is None else self._tops[number] + bool(self._titles) + position[0]
 
     def share_at(self, x: int) -> float:
         """The share of the window to the left of the middle of a column."""
