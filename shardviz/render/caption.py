@@ -65,8 +65,7 @@ def split_text(spec: PartitionSpec, mesh: Mesh, palette: Palette) -> Text:
 
 
 def devices_text(devices: tuple[int, ...]) -> str:
-    """``@3``, ``@(7 6 5 4 3 2 1 0)``: the devices of an array that is not on all in order, of many the
-    first."""
+    """``@3``, ``@(7 6 5 4 3 2 1 0)``: the devices of an array not on all in order, of many the first."""
     if len(devices) <= LISTED_DEVICES:
         return write_devices(devices)
     return f"{write_devices(devices[:LISTED_DEVICES])[:-1]} …)"
@@ -142,8 +141,7 @@ def group_along(axes: tuple[str, ...], mesh: Mesh, position: int, palette: Palet
 
 
 class DeviceLabels:
-    """Labels, ``3 X0 Y3``, as wide as `positions` need; without coordinates where they take more than
-    `width`."""
+    """Labels, ``3 X0 Y3``, as wide as `positions` need; without coordinates if wider than `width`."""
 
     def __init__(self, mesh: Mesh, positions: Sequence[int], palette: Palette, width: int) -> None:
         self._mesh, self._palette = mesh, palette

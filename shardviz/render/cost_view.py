@@ -4,7 +4,7 @@ cost."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rich.text import Text
 
@@ -16,7 +16,7 @@ from shardviz.planner.pricing.priced_plan import ALIKE, PricedPlan, overtaking
 from shardviz.planner.problem import PaddedDim, Problem
 from shardviz.render.caption import collectives_text
 from shardviz.render.layouts.layout_canvas import array_lines
-from shardviz.render.lines import sentence, sentences
+from shardviz.render.lines import listed, sentence, sentences
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import (
     INDENT,
@@ -53,15 +53,11 @@ def fit_lines(cost: PlanCost, width: int) -> list[Text]:
     return sentence(words, width, lead="✗ does not fit: ")
 
 
-def padding_lines(cost: PlanCost, width: int) -> list[Text]:
-    padding = cost.plan.problem.padding
-    return sentence(padding_words(padding), width, lead="padded: ") if padding else []
-
-
-def padding_words(padding: Iterable[PaddedDim]) -> str:
-    """``v=50,257 to 50,260, divisible by the axes. JAX rejects …``"""
+def padding_lines(padding: Sequence[PaddedDim], width: int, indent: int = 0) -> list[Text]:
+    """``padded: v=50,257 to 50,260, divisible by the axes. JAX rejects …``; nothing where all divides."""
     dims = ", ".join(f"{dim.dim}={dim.size:,} to {dim.padded:,}" for dim in padding)
-    return f"{dims}, divisible by the axes. JAX rejects unpadded arguments; compilers get the padded ones"
+    words = f"{dims}, divisible by the axes. JAX rejects unpadded arguments; compilers get the padded ones"
+    return sentence(words, width, indent, "padded: ") if padding else []
 
 
 def machine_words(cost: PlanCost) -> str:
@@ -156,13 +152,7 @@ def overtaking_words(times: Sequence[tuple[float, float]]) -> str:
     if not rows:
         return ""
     verb = "row {} takes" if len(rows) == 1 else "rows {} take"
-    return f"With perfect overlap {verb.format(numbers_words(rows))} less than the row above."
-
-
-def numbers_words(numbers: Sequence[str]) -> str:
-    """``1, 3, 7 and 4 more``."""
-    more = len(numbers) - 3
-    return ", ".join(numbers[:3]) + f" and {more} more" * (more > 0)
+    return f"With perfect overlap {verb.format(listed(rows, 3))} less than the row above."
 
 
 def _phases_words(cost: PlanCost) -> str:
@@ -241,8 +231,7 @@ def memory_words(cost: PlanCost) -> str:
 
 
 def own_words(problem: Problem) -> str:
-    """``each of the 80 layers has its own W1, W2; X passes through all``: what counts in memory for each, and
-    once."""
+    """``each of the 80 layers has its own W1, W2; X passes through all``: what memory counts per layer."""
     if problem.layers == 1:
         return ""
     passed = problem.passed_on
@@ -255,8 +244,7 @@ def own_words(problem: Problem) -> str:
 
 
 def _training_words(cost: PlanCost) -> str:
-    """``parameters 84 MiB, gradients 168 MiB, optimizer 31.5 MiB, kept activations 172 MiB``, in all
-    layers."""
+    """``parameters 84 MiB, gradients 168 MiB, optimizer 31.5 MiB, kept activations 172 MiB``."""
     memory, problem = cost.training_memory, cost.plan.problem
     if memory is None:
         return ""
@@ -352,8 +340,7 @@ def _saving_words(other: PricedPlan, own: PricedPlan) -> str:
 
 
 def bound_words(cost: PlanCost) -> str:
-    """``The search was not exhaustive; this plan takes at most 1.3 × the least time.``; "" where the best is
-    known."""
+    """``The search was not exhaustive; this plan takes at most …``; "" where the best is known."""
     plan = cost.plan
     by_time = plan.objective != "bytes"
     faster = [
@@ -421,14 +408,13 @@ def _times(other: float, own: float) -> str:
 def explain_view(
     cost: PlanCost, width: int, palette: Palette, with_pictures: bool = True, verbose: bool = False
 ) -> list[Text]:
-    """Headline, pictures unless left out, shares, and the plan with its cost, all of it when `verbose`. A
-    plan that does not fit says so first."""
+    """A plan and its cost below what it answers and whether it fits, all of it when `verbose`."""
     plan = cost.plan
     return [
         *headline(plan.problem, width, palette),
         *statement_lines(plan.problem, width),
         *fit_lines(cost, width),
-        *padding_lines(cost, width),
+        *padding_lines(plan.problem.padding, width),
         Text(),
         *question_view(plan, width, palette, with_pictures, verbose),
         Text(),
@@ -461,7 +447,7 @@ def full_plan(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
     for number, step in enumerate(cost.steps, 1):
         if step.optimistic:
             optimistic.setdefault(step.optimistic, []).append(str(number))
-    said = [f"{why} (step {numbers_words(numbers)})" for why, numbers in optimistic.items()]
+    said = [f"{why} (step {listed(numbers, 3)})" for why, numbers in optimistic.items()]
     return [
         *adopted_lines(plan, width),
         *plan_view(plan, width, palette, cost.steps, verbose=True),

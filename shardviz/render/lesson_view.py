@@ -37,13 +37,10 @@ STRIP = COLUMNS - 2
 
 @dataclass(frozen=True)
 class StageFacts:
-    """The facts that a stage's words depend on besides the attempt.
-
-    `choices` are those of the prediction, without `UNKNOWN`; `answer` is the right one, `reasons` say why
-    each of the others is not, and `chosen` is the number of the one under the cursor, -1 without a cursor.
-    `typed` is what was typed so far, None where an answer is chosen. `after` is the title of the next lesson,
-    if any. `text` or `file` is what is written, `check` that of it, None while it runs; `hints` counts those
-    that are shown."""
+    """The facts that a stage's words depend on besides the attempt. `choices` are without `UNKNOWN`,
+    `reasons` say why those but the `answer` are wrong, and `chosen` is the number of the one under the
+    cursor, or -1. `typed` is None where an answer is chosen. `after` is the title of the next lesson, if any.
+    `text` or `file` is what is written, its `check` None while that runs; `hints` counts those shown."""
 
     choices: Sequence[str] = ()
     answer: str = ""
@@ -58,8 +55,7 @@ class StageFacts:
 
 
 def stage_facts(prediction: Prediction, seed: str = "") -> StageFacts:
-    """The choices of a prediction, all in one form, in the order of a learner's `seed`. Raises
-    `ShardvizError` for one without an answer."""
+    """A prediction's choices, in the order of a learner's `seed`. `ShardvizError` if it has no answer."""
     answer = answer_of(prediction)
     reasons = {answer.shown(text): reason for text, reason in prediction.wrong.items()}
     return StageFacts(tuple(map(answer.shown, choices(prediction, seed))), answer.text, reasons)
@@ -180,14 +176,10 @@ def bar(attempt: Attempt, width: int) -> Text:
     dots = f"{'●' * attempt.place}◉{'○' * (count - attempt.place - 1)}"
     name = TITLES[attempt.stage.kind]
     solved = "  ✓ solved" if attempt.is_solved else ""
-    for end in (f"{dots}  {name}{solved}", f"{dots}  {name}", dots):
-        if line.cell_len + len(end) + 2 <= width:
-            line.append(" " * (width - line.cell_len - len(end))).append(end)
-            return line
-    end = f"  {dots}"
+    ends = (f"{dots}  {name}{solved}", f"{dots}  {name}", dots)
+    end = next((end for end in ends if line.cell_len + len(end) + 2 <= width), f"  {dots}")
     line.truncate(max(width - len(end), 1), overflow="ellipsis")
-    line.append(" " * (width - line.cell_len - len(end))).append(end)
-    return line
+    return line.append(" " * (width - line.cell_len - len(end))).append(end)
 
 
 def strip_lines(
@@ -216,7 +208,6 @@ def strip_lines(
 
 
 def _cut(lines: list[Text], most: int, width: int) -> list[Text]:
-    """At most so many of the lines; the last says that there were more."""
     if len(lines) <= most:
         return lines
     if most <= 0:
@@ -280,11 +271,9 @@ MARKS: dict[State, str] = {"new": "○", "begun": "◐", "solved": "●"}
 
 def course_line(entry: CourseEntry) -> Text:
     """``●  3  Rows, columns, replicas   solved``."""
-    words = (
-        f"at {entry.stage}"
-        if entry.state == "begun" and entry.stage
-        else "solved" * (entry.state == "solved")
-    )
+    words = "solved" * (entry.state == "solved")
+    if entry.state == "begun" and entry.stage:
+        words = f"at {entry.stage}"
     line = Text.assemble(f"{MARKS[entry.state]} ", (f"{entry.number:>2}  ", "dim"), entry.title)
     return line.append(f"  {words}", "dim") if words else line
 
@@ -328,8 +317,7 @@ def grades_csv(rows: Sequence[Grade]) -> str:
 
 
 def lesson_page(lesson: Lesson, width: int) -> list[Text]:
-    """A lesson as text: what to see and the command that shows it, the questions, the goal, and last the
-    answers with the reason."""
+    """A lesson as text: what to see and its command, the questions, the goal, and last the answers."""
     number = f"{lesson.number}  " if lesson.number else ""
     lines = [*sentence(lesson.title, width, lead=number, style="bold"), Text()]
     lines += sentences(lesson.see.split("\n"), width)

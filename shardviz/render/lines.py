@@ -20,8 +20,6 @@ COUNTED = re.compile(
     r"(?<=[0-9]) (?=(?:[KMGTPE]?i?B(?:/s)?|bytes?|[mµn]?s|chunks?|rounds?|devices?|messages?)\b)|(?<=≥) "
 )
 """The blank between a number and its unit."""
-
-
 READABLE = 100
 """Sentences wrap here even on wider pages."""
 Cell = Text | str | tuple[str, str | Style]
@@ -30,8 +28,7 @@ BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
 def printable(text: str) -> str:
-    """Another program's text with a stand-in for each character that moves the cursor or changes what is
-    shown."""
+    """Another program's text, with ? for each character that moves the cursor or changes what is shown."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
@@ -48,8 +45,7 @@ def as_text(cell: Cell) -> Text:
 
 
 def bar(size: float, most: float, room: int) -> str:
-    """A bar of at most `room` columns, in eighths of one, where `most` fills it; what is there has an
-    eighth."""
+    """A bar of eighths that fills `room` columns at `most`; any size above 0 has an eighth."""
     eighths = max(round(8 * room * size / most) if most else 0, int(size > 0))
     return BLOCKS[-1] * (eighths // 8) + BLOCKS[eighths % 8].strip()
 
@@ -101,8 +97,7 @@ def shared(
 def columns(
     rows: Sequence[Sequence[Cell]], width: int, indent: int = 0, right: Collection[int] = ()
 ) -> list[Text] | None:
-    """Rows of cells under one another, the columns in `right` flush right; None if they do not fit. A column
-    that is empty in every row takes no room."""
+    """Rows of cells under one another, flush right in `right`, without empty columns; None if too wide."""
     texts = [[*map(as_text, row)] for row in rows]
     count = max(map(len, texts), default=0)
     widths = [max((row[i].cell_len for row in texts if i < len(row)), default=0) for i in range(count)]
@@ -159,8 +154,7 @@ def fitting_columns(
     without: Sequence[Collection[int]] = (),
     style: str = "bold",
 ) -> list[Text] | None:
-    """Columns under their `head`, `without` those of its first entry with which the others fit; None if none
-    does."""
+    """Columns under `head`, `without` those of its first entry with which they fit; None where none does."""
     whole = [[(word, style) for word in head], *rows] if head else rows
     for left_out in ((), *without):
         kept = [[Text() if i in left_out else cell for i, cell in enumerate(row)] for row in whole]
@@ -191,6 +185,12 @@ def table(
     return records(
         [[Text.assemble(cell, word) for cell, word in row if cell] for row in named], width, indent
     )
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """``a, b, c and 4 more``: at most `most` of the names."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + f" and {more:,} more" * (more > 0)
 
 
 def beside(line: Text, words: str, left: int, width: int, least: int, indent: int) -> list[Text]:
@@ -225,8 +225,7 @@ def shelve(blocks: Sequence[Sequence[Text]], width: int, gap: int = SHELF_GAP) -
             lines += shelf
             shelf, used = [], 0
         left = used + gap if shelf else 0
-        for _ in range(len(block) - len(shelf)):
-            shelf.append(Text())
+        shelf += [Text() for _ in range(len(block) - len(shelf))]
         for line, addition in zip(shelf, block, strict=False):
             line.append(" " * (left - line.cell_len)).append_text(addition)
     return lines + shelf

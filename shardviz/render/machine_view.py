@@ -1,7 +1,5 @@
-"""A machine: its figures with their source, where each axis of a mesh lies on it, and its picture, planes of
-a torus or nodes of GPUs around their switches. x goes to the right, y down, and each z is a plane of its own.
-Dots lead off the page where an axis closes to a ring. A link has the colour of the mesh axis along it. Of
-what is too large, the first and the last are drawn."""
+"""A machine: its figures with their source, where a mesh's axes lie on it, and its picture: planes of a torus
+(x to the right, y down, a plane for each z) or nodes around switches, links in their axis's colour."""
 
 from __future__ import annotations
 
@@ -47,8 +45,7 @@ def machine_view(
     palette: Palette,
     verbose: bool = False,
 ) -> list[Text]:
-    """A machine, with a mesh where its axes lie; when `verbose`, also on-chip memory, the clock and the way
-    to the host."""
+    """A machine, and a mesh's axes on it; when `verbose`, also on-chip memory, clock and host link."""
     lines = sentence(machine.family.size_words(), width, lead=f"{machine.name}  ")
     lines += [Text(), Text("one device", "bold"), *_device_lines(machine, width, verbose)]
     lines += [Text(), Text("links, one way", "bold"), *_link_lines(machine, width), Text()]
@@ -172,7 +169,6 @@ TIMED = {"n = 512": (1, 512, 512, 512), "2 of 2,048": (2, 2048, 2048, 2048), "4,
 
 
 def _matmul_lines(machine: Machine, width: int) -> list[Text]:
-    """The constants of measured matmuls, and a few times beside those that were measured."""
     device, like = machine.device, machine.device.matmuls
     known = {(chip, dtype, sizes): time for chip, dtype, sizes, time in measured_matmuls()}
     rows: list[list[Cell]] = []
@@ -204,8 +200,7 @@ def _fitted(
 
 
 def _nccl_lines(machine: Machine, node: Dimension, width: int) -> list[Text]:
-    """The lines of NCCL's collectives over a node, of which the quickest holds, beside the times that were
-    measured."""
+    """NCCL's lines over a node, of which the quickest holds, beside the times that were measured."""
     known = {
         (op, size): time
         for chip, op, devices, size, time in measured_times()
@@ -297,8 +292,7 @@ MORE, MORE_DOWN = "…", "⋮"
 def machine_picture(
     machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None, width: int, palette: Palette
 ) -> list[Text]:
-    """The picture of a machine, whose devices have their ids, or where they are `placed` their
-    coordinates."""
+    """A machine whose devices have their ids, or where they are `placed` their coordinates."""
     labels, family = _Labels(machine, mesh, placed, palette), machine.family
     if family.torus:
         lines = _torus(family, labels, width)
@@ -335,7 +329,6 @@ class _Labels:
         self._along = {name: styles[0] for name, styles in users.items() if len(styles) == 1}
 
     def link(self, name: str) -> Style:
-        """The style of the links along a physical axis."""
         return self._along.get(name, DIM)
 
     def chip(self, number: int) -> Text:
@@ -459,8 +452,7 @@ def info_view(
 
 
 def targets_view(groups: Sequence[TargetGroup], width: int, verbose: bool = False) -> list[Text]:
-    """A heading for every group, its targets, and the names that it takes; when `verbose`, the figures of
-    each chip."""
+    """A heading for every group, its targets and its names; when `verbose`, the figures of each chip."""
     lines: list[Text] = []
     for group in groups:
         versions = ", ".join(f"{name} {version}" for name, version in group.versions)

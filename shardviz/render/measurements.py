@@ -39,14 +39,12 @@ WIDTHS = {
     "off": 6,
     "#wrong": 6,
 }
-"""Columns in their order, and how wide they are."""
 GIVING_WAY = (("count", "matrix"), ("algbw",), ("min", "max"), ("bound",), ("off",), ("predicted",))
 """Columns that narrower pages are without, the first ones first."""
 
 
 class MeasuredRows:
-    """The rows of a question, in columns of fixed widths; beside what a machine predicts on which its mesh is
-    `placed`."""
+    """The rows of a question, in columns of fixed widths; predicted, too, where its mesh is `placed`."""
 
     def __init__(
         self, question: MeasureQuestion, placed: PlacedMesh | None, width: int, palette: Palette
@@ -178,8 +176,7 @@ def bandwidth_chart(fits: Sequence[TimeFit], mesh: Mesh, width: int, palette: Pa
 
 
 def _rate(fit: TimeFit, size: float, time: float) -> float:
-    """Bytes a second on the bus, or a matmul's FLOP/s, whose operations grow with the third power of its
-    side."""
+    """Bus bytes a second, or FLOP/s of a matmul, whose work grows with the third power of its side."""
     case = fit.rows[0].case
     if case.op == "matmul":
         return float(case.flops * (size / case.size) ** 1.5 / time)

@@ -26,8 +26,8 @@ from shardviz.notation.spec_string import write_spec
 from shardviz.planner.pricing.priced_plan import PricedStep
 from shardviz.planner.problem import Phase
 from shardviz.render.caption import axes_text, mesh_text, split_text
-from shardviz.render.cost_view import machine_words, padding_words
-from shardviz.render.lines import Cell, as_text, bar, columns, sentence, sentences, table
+from shardviz.render.cost_view import machine_words, padding_lines
+from shardviz.render.lines import Cell, as_text, bar, columns, listed, sentence, sentences, table
 from shardviz.render.palette import PLAIN, Palette
 from shardviz.render.plan_view import time_words
 from shardviz.render.times.report import percent
@@ -74,8 +74,7 @@ def _head_lines(question: ModelQuestion, width: int, palette: Palette) -> list[T
 
 
 def _parameter_lines(question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
-    """A row for each parameter, with the bytes of one layer, and what the rules leave out. Parameters of the
-    same layers stand under the name of these."""
+    """A row for each parameter, those of alike layers together, and what the rules leave out."""
 
     def layers_of(parameter: FoldedParameter) -> str:
         match = _LAYERS.fullmatch(parameter.name)
@@ -99,15 +98,10 @@ def _parameter_lines(question: ModelQuestion, width: int, palette: Palette) -> l
     return [*lines, *rule_lines(question.split, width)]
 
 
-def some(names: Sequence[str]) -> str:
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
-
-
 def rule_lines(split: SplitModel, width: int) -> list[Text]:
     """The parameters that no rule matches, the rules that match nothing, and what does not divide."""
-    unmatched = some([parameter.name for parameter in folded(split.unmatched)])
-    unused = some([quote(rule.subject) + (f" ({rule.place})" if rule.place else "") for rule in split.unused])
+    unmatched = listed([parameter.name for parameter in folded(split.unmatched)], SHOWN)
+    rules = [quote(rule.subject) + (f" ({rule.place})" if rule.place else "") for rule in split.unused]
     words = f"{unmatched}; every device has a full copy" if unmatched else ""
     uneven = []
     for parameter in folded(split.uneven):
@@ -120,7 +114,7 @@ def rule_lines(split: SplitModel, width: int) -> list[Text]:
         uneven.append(f"{parameter.name}: {', '.join(said)}; {hint}")
     return [
         *sentences([words], width, lead="no rule matches: "),
-        *sentences([unused], width, lead="rules without a match: "),
+        *sentences([listed(rules, SHOWN)], width, lead="rules without a match: "),
         *sentences(uneven, width, lead="not divisible: "),
     ]
 
@@ -180,8 +174,7 @@ def _verdict(memory: ModelMemory, used: int) -> str:
 
 
 def serving_lines(answer: ServingAnswer, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
-    """The time of a token and of the first one, what fits, and batches beside one another; `verbose` has the
-    collectives of a decode step and of a prefill."""
+    """The time of a token and of the first, what fits, and batches; `verbose` has the collectives, too."""
     question, decode = answer.question, answer.decode
     rows: list[Sequence[Cell]] = [
         [
@@ -248,8 +241,7 @@ def memory_text(answer: ModelAnswer) -> str:
 
 
 def _step_rows(step: ModelStep, question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
-    """A row for the collectives of each part over the same axes: their operations, or where there is no room
-    for these their number."""
+    """A row for the collectives of each part over the same axes: their operations, or their number."""
     head = [Text(word, "dim") for word in ("part", "collectives", "bytes", "time")]
     named: list[Sequence[Cell]] = [head]
     counted: list[Sequence[Cell]] = [head]
@@ -290,7 +282,7 @@ def step_lines(step: ModelStep, question: ModelQuestion, width: int, palette: Pa
 
 def _padding_lines(step: ModelStep, width: int) -> list[Text]:
     padded = dict.fromkeys(dim for part in step.parts for dim in part.cost.plan.problem.padding)
-    return sentence(padding_words(padded), width, 2, lead="padded: ") if padded else []
+    return padding_lines([*padded], width, 2)
 
 
 def _sums(steps: Sequence[PricedStep]) -> tuple[str, str]:
@@ -443,8 +435,8 @@ def _restore_words(restore: Restore, untyped: Sequence[str]) -> Iterator[str]:
         yield f"the stored pieces that it reads, each whole, have {human_bytes(restore.piece_bytes)}"
     elif needed:
         yield f"each device holds {human_bytes(needed)}"
-    yield f"unknown dtype, in no figure: {some(untyped)}" if untyped else ""
-    yield f"unknown shape: {some(shapeless)}" if shapeless else ""
+    yield f"unknown dtype, in no figure: {listed(untyped, SHOWN)}" if untyped else ""
+    yield f"unknown shape: {listed(shapeless, SHOWN)}" if shapeless else ""
     if untyped or shapeless:
         hint = "; --dtype bf16 assumes one" if untyped else ""
         yield f"tensorstore, installed beside shardviz, reads them from the checkpoint's database{hint}"

@@ -1,6 +1,5 @@
-"""One palette for everything that is drawn. Axes are bold foreground colours, shards are backgrounds under
-dark ink, so the two are never taken for one another and both read on dark and on light terminals. Nothing is
-shown by colour alone: an axis has its name, a shard its glyph and the numbers of its devices."""
+"""One palette for everything that is drawn: axes are bold foreground colours, shards backgrounds under dark
+ink. Nothing is shown by colour alone: an axis has its name, a shard its glyph and its devices' numbers."""
 
 from __future__ import annotations
 
@@ -57,7 +56,6 @@ class Palette:
         return _style(self.axis_colour(mesh.axis_names, name), bold=True)
 
     def axis_colour(self, names: tuple[str, ...], name: str) -> str:
-        """The colour of an axis of a mesh whose axes have these names."""
         return self.axes[_places(names, len(self.axes))[name]]
 
     @property
@@ -164,7 +162,6 @@ ANSI = Palette(
 
 
 PLAIN = replace(TRUECOLOR, shown=False)
-"""For pages without colour."""
 
 
 def palette_for(color_system: str | None) -> Palette:

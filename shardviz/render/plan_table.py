@@ -50,9 +50,8 @@ LEAST_BAR, MOST_BAR = 4, 24
 
 
 class PlanTable:
-    """The table of a priced plan, in lines of at most `width` columns; what does not change with the choice
-    is made once. With `is_full` a row has the array that its step makes, the chosen one all that there is to
-    say of it, and the plan its cases; with `is_quiet` rows have FLOPs, but no seconds and no bytes of HBM."""
+    """A priced plan's table. With `is_full` a row has the array that its step makes, the chosen one all
+    details, and the plan its cases; with `is_quiet` rows have FLOPs, but no seconds or HBM bytes."""
 
     def __init__(
         self, cost: PlanCost, width: int, palette: Palette, is_full: bool = False, is_quiet: bool = False
@@ -68,8 +67,7 @@ class PlanTable:
     def lines(
         self, chosen: int, group: Text | None = None, has_total: bool = True
     ) -> tuple[list[Text], range]:
-        """All lines, and which of them are those of step `chosen`, from 1. `group` is the one that does it
-        with the device that is marked."""
+        """All lines, and which are those of step `chosen`, from 1; `group` does it with the marked device."""
         lines: list[Text] = []
         if self._is_full or repeated_work(self._plan) is not None:
             lines += case_lines(self._plan, self._width)
@@ -91,8 +89,7 @@ class PlanTable:
         return lines + (meaning_lines(self._plan, self._width) if self._is_full else []), span
 
     def _chosen(self, number: int, group: Text | None) -> list[Text]:
-        """The row of the chosen step, and below it its reason; in full also what was cut of the row, and its
-        figures."""
+        """The row of the chosen step and its reason; in full also what was cut of the row, and figures."""
         priced, row = self._cost.steps[number - 1], self._one(number)
         reason = (not self._is_full and priced.step.short_reason) or priced.step.reason
         line, start = self._drawn(row), INDENT + self._widths[NUMBER] + GAP
@@ -177,9 +174,8 @@ LABELS, VALUES, LEAST, MOST = 9, 9, 4, 48
 
 
 def roofline(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
-    """The seconds of a device's arithmetic, memory and links as bars on one scale; none where a step's time
-    is unknown. The arithmetic ends at `CROSSING` on every line: what goes beyond is not compute-bound. A
-    figure that is the time of one step stands in its row alone."""
+    """The seconds of arithmetic, memory and links as bars on one scale; none where a time is unknown. What
+    goes beyond `CROSSING` is not compute-bound. A figure that is one step's stands in its row alone."""
     if cost.unknown:
         return []
     said = {seconds(step.seconds or 0.0) for step in cost.steps}

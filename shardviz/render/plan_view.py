@@ -1,6 +1,5 @@
-"""A plan: the rows of its steps, which all tables of steps are made of, and the page: its arrays as pictures,
-its numbered steps with their reasons and times. Every block of an array has a number, which gives it its
-colour and glyph in all views."""
+"""A plan: the rows of its steps, which all tables of steps are made of, and the page. Every block of an array
+has a number, which gives it its colour and glyph in all views."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from shardviz.planner.problem import UNNAMED, Problem, notices, statement_text, 
 from shardviz.planner.statements.work_split import CASES
 from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
 from shardviz.render.layouts.layout_canvas import Numbered, array_lines, count_of, numbered_parts
-from shardviz.render.lines import GAP, beside, columns, records, sentence, sentences, table
+from shardviz.render.lines import GAP, beside, columns, listed, records, sentence, sentences, table
 from shardviz.render.palette import Palette
 from shardviz.sharding import Layout, ShardedArray
 from shardviz.units import exact_bytes, flops, human_bytes, seconds
@@ -95,8 +94,7 @@ fewer columns than these."""
 
 
 def step_rows(plan: Plan, palette: Palette, priced: Sequence[PricedStep] = ()) -> dict[int, StepRow]:
-    """The row of each step by its number, from 1; all steps that update one parameter are one, by the last
-    number."""
+    """The row of each step by its number, from 1; steps that update one parameter are one, by the last."""
     runs = update_runs(plan)
     numbers = ((number, runs.get(number)) for number in range(1, len(plan.steps) + 1))
     return {
@@ -143,8 +141,7 @@ def step_row(
 
 
 def phase_heading(plan: Plan, number: int) -> str:
-    """The phase that begins with a step, from 1, or ""; what is computed again is a part of the backward
-    pass."""
+    """The phase that begins with a step, from 1, or ""; recomputation is a part of the backward pass."""
 
     def phase(step: Step) -> str:
         own = plan.problem.parts[step.part].phase
@@ -209,9 +206,8 @@ def statement_lines(problem: Problem, width: int) -> list[Text]:
 def question_view(
     plan: Plan, width: int, palette: Palette, with_pictures: bool = True, verbose: bool = True
 ) -> list[Text]:
-    """Every part of the chain: the pictures of its arrays, then a line of words for each. A program has no
-    pictures, but a line for each argument and result. Pictures of many devices are folded, unless
-    `verbose`."""
+    """The pictures of the chain's arrays, then a line of words for each; a program has only lines, for its
+    arguments and results. Pictures of many devices are folded, unless `verbose`."""
     problem = plan.problem
     parts = numbered_parts(plan)
     lines: list[Text] = []
@@ -242,9 +238,8 @@ def plan_view(
     verbose: bool = False,
     time: str = "",
 ) -> list[Text]:
-    """The `time` and the case, then a line for each step: the bytes that it sends, its time where they are
-    `priced`, and why in a few words. When `verbose` also what they make of arrays, what bounds them, their
-    reasons in full, and how the time of a collective is counted, each way of counting once."""
+    """The `time` and the case, then a line a step: its bytes, its time where they are `priced`, and why. When
+    `verbose` also arrays, bounds and full reasons, and each way of counting time once."""
     rows = step_rows(plan, palette, priced)
     shown = (NUMBER, OPERATION, BECOMES, MOVED, TIME, BOUND) if verbose else (NUMBER, OPERATION, MOVED, TIME)
     cells = [[row.cells[column] for column in shown] for row in rows.values()]
@@ -321,7 +316,7 @@ def case_lines(plan: Plan, width: int, time: str = "") -> list[Text]:
         # Others of the program are repeated less or not.
         if {*repeated.parts} != {*range(len(plan.problem.parts))}:
             names = [*dict.fromkeys(plan.problem.parts[part].result.name for part in repeated.parts)]
-            work = f"the work of {', '.join(names[:3])}" + f" and {len(names) - 3:,} more" * (len(names) > 3)
+            work = f"the work of {listed(names, 3)}"
         words = (
             f"every device repeats {work} {repeated.factor} ×, though the specs divide it over "
             f"{axes_words(repeated.axes)}; {words}"
@@ -364,8 +359,7 @@ def exact_words(priced: PricedStep) -> str:
 
 
 def totals(plan: Plan) -> str:
-    """``1 collective; each device sends 98,304 bytes (96 KiB)``: no lower bound, as other plans may send
-    less."""
+    """``1 collective; each device sends 98,304 bytes (96 KiB)``: other plans may send less."""
     count = len(plan.collectives)
     if not count:
         return "no collective: nothing is sent"

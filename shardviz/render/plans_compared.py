@@ -28,8 +28,7 @@ ORDINALS = ("first", "second")
 def versus_view(
     first: PlanCost, second: PlanCost, width: int, palette: Palette, verbose: bool = False
 ) -> list[Text]:
-    """The problem and the machine, a row for each figure, then the steps of both, side by side where there is
-    room, with all reasons if `verbose`."""
+    """The problem and the machine, a row for each figure, then both plans' steps, side by side if it fits."""
     room = (width - GAP - 1) // 2
     each = room if room >= 56 else width
     blocks = [
@@ -52,8 +51,7 @@ def versus_view(
 def versus_table(
     first: PlanCost, second: PlanCost, width: int, names: tuple[str, str] | None = None
 ) -> list[Text]:
-    """A row for each figure: of the first plan, of the second, and how many times as much that is. Without
-    `names` the plans are called by their specs."""
+    """A row for each figure: of both plans, called by `names` or else their specs, and their ratio."""
     names = names or (named_specs_text(first.plan), named_specs_text(second.plan))
     figures: list[list[Cell]] = []
     for title, value, written in _FIGURES:
@@ -129,7 +127,6 @@ GIVING_WAY: Sequence[Collection[int]] = [
 ]
 """The cases follow from the collectives, and these from the specs, so they go first; then work and bound."""
 TOO_LARGE = "!"
-"""Marks what does not fit."""
 
 
 def ranking_view(
@@ -140,8 +137,7 @@ def ranking_view(
     limit: int,
     verbose: bool = False,
 ) -> list[Text]:
-    """The first `limit` candidates, what marks mean and how many more there are; when `verbose`, what was
-    assumed."""
+    """The first `limit` candidates, what marks mean, how many more there are; if `verbose`, assumptions."""
     shown = candidates[:limit]
     rows = _ranking_cells(shown, palette)
     giving_way = GIVING_WAY[: 2 if verbose else None]

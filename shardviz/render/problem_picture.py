@@ -161,7 +161,6 @@ class FieldsPicture:
             self._lines += line.divide([cut for cut in cuts if cut < len(line)])
 
     def _pieces(self, cell: FieldCell) -> Iterator[Text]:
-        """The cell's text in pieces that fit on a line each."""
         text, room = self._text(cell), self.width - self.value_column
         for number in range(MAX_LINES):
             if text.cell_len <= room:
@@ -191,12 +190,10 @@ class FieldsPicture:
 
 
 class FieldCell(NamedTuple):
-    """One place for the cursor, of a field named as in `FieldError.field`.
-
-    A "text" is a whole field, an "axis" the mesh's axis `number`; an "array" is the name of an array, a "dim"
-    its dimension `number`, "sums" the axes over which it is a pending sum, "choice" what the compiler may
-    decide. It reads `text`, then the mesh axes `axes`, then `after`; `is_default` where nobody has typed
-    it."""
+    """One place for the cursor, of a field named as in `FieldError.field`: a "text" is a whole field, an
+    "axis" the mesh's axis `number`, an "array" a name, a "dim" dimension `number`, "sums" the axes of a
+    pending sum, "choice" what the compiler may decide. It reads `text`, the mesh axes `axes`, `after`;
+    `is_default` where nobody typed it."""
 
     kind: Kind
     field: str
@@ -231,7 +228,10 @@ class FieldRow(NamedTuple):
 def field_rows(scene: ResolvedProblem) -> list[FieldRow]:
     """Every field of the draft of a scene, in the order in which they are shown."""
     draft, scene = scene.draft, scene.stated
-    usual = {"sizes": default_sizes(scene), "machine": default_machine(scene)}
+    # The machine where none is named: the rule of `shardviz.targets.hardware.machine_for`, by name.
+    named, count = ((target.name, target.machine) for target in scene.targets), scene.problem.mesh.size
+    fitting = (name for name, machine in named if machine is not None and machine.devices == count)
+    usual = {"sizes": default_sizes(scene), "machine": next(fitting, "v5e rings, assumed")}
     fields = PROBLEM_FIELDS | {
         name: PROBLEM_FIELDS[name]._replace(empty=text) for name, text in usual.items()
     }
@@ -266,13 +266,6 @@ def default_sizes(scene: ResolvedProblem) -> str:
         for array in (*part.operands, part.result):
             sizes |= dict(zip(array.dims, array.shape, strict=True))
     return sizes_text(sizes)
-
-
-def default_machine(scene: ResolvedProblem) -> str:
-    """The machine where none is named: the rule of `shardviz.targets.hardware.machine_for`, by name."""
-    size, named = scene.problem.mesh.size, ((target.name, target.machine) for target in scene.targets)
-    fitting = (name for name, machine in named if machine is not None and machine.devices == size)
-    return next(fitting, "v5e rings, assumed")
 
 
 def _text_row(field: FormField, text: str) -> FieldRow:
@@ -328,11 +321,9 @@ LEAST = 12
 
 
 def headline(scene: ResolvedProblem, width: int, palette: Palette, of_collective: bool = False) -> Text:
-    """``bd,df->bf XY,Y_->X_ X=2 Y=4 bf16 shardy,cpu`` in at most `width` columns.
-
-    `of_collective`: ``all_gather i=4 3,9,5,2 ring``, where there is a collective of its own. A draft with
-    faults has the line of the last one without, and the wrong fields at the end; one that is being planned
-    says so there."""
+    """``bd,df->bf XY,Y_->X_ X=2 Y=4 bf16 shardy,cpu``, or `of_collective` ``all_gather i=4 3,9,5,2 ring``, in
+    at most `width` columns. A draft with faults has the last line without, and the wrong fields at the
+    end."""
     said = Text("planning …" if scene.planning is not None and not scene.is_as_given else "", DIM)
     if scene.faults:  # ``✗ spec of W``, ``✗ mesh +2`` where two others are wrong, too
         field, _, number = scene.faults[0].field.partition(".")

@@ -118,7 +118,6 @@ def _timeline(profile: Profile, width: int, palette: Palette) -> list[Text]:
 
 
 def _step_lines(profile: Profile, width: int) -> list[Text]:
-    """A row a step, with the median of its devices; of many steps the longest."""
     steps = profile.steps
     if len(steps) < 2:
         return []

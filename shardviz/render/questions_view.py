@@ -23,7 +23,6 @@ FIGURES: tuple[tuple[str, Callable[[PlanCost], str]], ...] = (
     ("sent", lambda cost: human_bytes(cost.wire_bytes * cost.layers)),
     ("memory", lambda cost: human_bytes(cost.layers_peak_bytes)),
 )
-"""The figures of a question, with their words."""
 HEADINGS = (*(name for name, _ in FIGURES), "collectives")
 MARK = "▸"
 """Stands before the question that is shown now."""
@@ -47,9 +46,8 @@ def figures_beside(
     palette: Palette,
     is_beside_plan: bool = False,
 ) -> list[Text]:
-    """The answer below the fields, under a line: the time, large where there is room, then bytes and memory,
-    each with what it was in the question `before`; nothing where they do not fit. Beside a plan that has one
-    collective, its row has the bytes."""
+    """The time, large where there is room, then bytes and memory, each with what it was in the question
+    `before`; nothing where they do not fit. Beside a plan with one collective, its row has the bytes."""
     cost = resolved.cost
     state = "of the last valid problem" if resolved.faults else "planning …"
     lines = [rule([state] if resolved.faults or resolved.planning is not None else [], width)]

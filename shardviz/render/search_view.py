@@ -70,11 +70,10 @@ def compiled_view(
         lines += sentence(
             row.error or "; ".join(said), width, 3, lead=f"{number} " if row.error or said else ""
         )
+    chip = answer.question.machine.name
+    words = f"One layer of each, compiled for {chip}, ranked by the compiler's schedule."
     if all(row.seconds is None for row in rows):
-        words = f"None compiled for {answer.question.machine.name}."
-    else:
-        chip = answer.question.machine.name
-        words = f"One layer of each, compiled for {chip}, ranked by the compiler's schedule."
+        words = f"None compiled for {chip}."
     return [*lines, *sentence(words, width, style="dim")]
 
 
@@ -188,8 +187,7 @@ def _mesh_text(mesh: Mesh, palette: Palette) -> Text:
 def sharding_lines(
     answer: MeshRanking, sharding: MeshSharding, width: int, palette: Palette, shown: int | None = None
 ) -> list[Text]:
-    """The number of a row, its mesh, the figures that are not in its first `shown` columns, and the sharding
-    of every array of the forward pass."""
+    """A row's number, its mesh, figures beyond its first `shown` columns, and the sharding of every array."""
     problem, mesh = answer.question.problem, sharding.mesh
     dims = {array.name: array.dims for array in problem.arrays}
     arguments = {argument.name for argument in problem.arguments}

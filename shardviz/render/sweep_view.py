@@ -23,8 +23,7 @@ COMPUTE, COMMUNICATION, BOTH = "●", "×", "◉"
 
 
 def sweep_view(sweep: Sweep, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
-    """The crossings in words, the chart, its legend, and the machine; when `verbose`, the costs at every
-    size."""
+    """The crossings in words, the chart, its legend, the machine; when `verbose`, costs at every size."""
     rows = [
         [
             size_text(size),

@@ -215,7 +215,7 @@ class PlanPane(Pane):
             above = sentence(words, room, style="bold")
         is_quiet = self.state.is_quiet
         above += [] if is_quiet else cost_view.fit_lines(self._cost, room)
-        above += cost_view.padding_lines(self._cost, room)
+        above += cost_view.padding_lines(self._cost.plan.problem.padding, room)
         lens, axes, group = self.state.lens, self._cost.steps[self.state.step_number - 1].step.axes, None
         if lens is not None and axes:
             group = group_along(axes, self._cost.plan.problem.mesh, lens, self.palette)

@@ -140,7 +140,8 @@ def test_what_is_padded() -> None:
 
     def lines(sizes: str) -> str:
         found = plan(problem_from_text("bd,df->bf", mesh=mesh, specs="XY,Y_->X_", sizes=sizes), placed)
-        return " ".join(line.plain.strip() for line in padding_lines(price(found, placed), 80))
+        padding = price(found, placed).plan.problem.padding
+        return " ".join(line.plain.strip() for line in padding_lines(padding, 80))
 
     assert lines("b=8,d=16,f=8") == ""
     assert lines("b=7,d=16,f=16").startswith("padded: b=7 to 8, divisible by the axes.")

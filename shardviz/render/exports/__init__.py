@@ -26,15 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Subject:
-    """The subject of an export in any format: ``python(subject) -> str``, ``svg(subject) -> str``, and so on.
-
-    `shown` is a `Problem` (the question: mesh, einsums, how each array is split), a `Plan` (its steps, with
-    the problem that they answer), a `CollectiveRun` (one collective, round by round), a `Layout` (one array);
-    timelines for pictures below one another, a `Sweep` or a `TrialTable`, which have no program; or the text
-    of a JAX program, which has no picture. `title` is one line of plain text for a heading, `command` the
-    command line that shows the same. `target` is the one whose program of a problem is exported; None is
-    simulated devices. `placed` is the mesh on the machine that prices a problem or a plan; with None they
-    have no prices."""
+    """The subject of an export in any format: a `Problem`, a `Plan`, a `CollectiveRun`, a `Layout`; timelines
+    for pictures below one another, a `Sweep` or a `TrialTable`, which have no program; or a JAX program's
+    text, which has no picture. `title` is a line for a heading, `command` shows the same, `target` is the one
+    whose program of a problem is exported (None: simulated devices), `placed` prices a problem or a plan."""
 
     shown: Problem | Plan | CollectiveRun | Layout | tuple[ProgramTimeline, ...] | Sweep | TrialTable | str
     title: str
@@ -50,8 +45,7 @@ class Subject:
 
 
 def subject_of(resolved: ResolvedProblem, screen: str, title: str = "") -> Subject:
-    """The subject of a screen: its form's own collective, else the plan on the plan's, else the problem;
-    `title` goes before its own."""
+    """The subject of a screen: its collective, else the plan or the problem; `title` goes before its own."""
     shown: Problem | Plan | CollectiveRun = resolved.plan if screen == "plan" else resolved.problem
     if resolved.collective is not None:
         from shardviz.stepping.collective_run import run_on

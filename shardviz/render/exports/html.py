@@ -1,6 +1,5 @@
-"""A problem, a plan, a layout or the rounds of a collective as one page for a browser, light and dark. The
-page loads nothing, and its policy allows only the styles and the script in it, by their hashes. Without
-scripts the rounds follow one another."""
+"""A subject as one page for a browser, light and dark. It loads nothing, and its policy allows only its own
+styles and script, by their hashes; without scripts the rounds follow one another."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ MAX_CHARACTERS = 8_000_000
 
 
 def html(subject: Subject, width: int = WIDTH) -> str:
-    """One HTML file with pictures of at most `width` columns; rounds have a player, by buttons and keys.
-    Raises `QuestionError` for what is too long."""
+    """One HTML file of at most `width` columns; rounds have a player. `QuestionError` if it is too long."""
     styles = Styles()
     is_played = subject.run is not None
     title = escape(one_line(subject.title))
@@ -43,8 +41,7 @@ def html(subject: Subject, width: int = WIDTH) -> str:
 
 
 def part_html(part: Section, name: str, styles: Styles, kind: str = "") -> list[str]:
-    """A part of a page, with the `name` of its heading; a wide picture scrolls in its own frame, which the
-    tab key reaches."""
+    """A part of a page under the heading `name`; a wide picture scrolls in its own frame, by tab key too."""
     lines, more = ("\n".join(map(styles.html, said)) for said in (part.lines, part.more))
     return [
         f'<section class="{kind}">' if kind else "<section>",
@@ -56,8 +53,7 @@ def part_html(part: Section, name: str, styles: Styles, kind: str = "") -> list[
 
 
 def document(title: str, body: Sequence[str], style: str, script: str = "") -> str:
-    """The page with this title and style; its script comes last. Raises `QuestionError` for what is too
-    long."""
+    """The page with this title and style, its script last. `QuestionError` if it is too long."""
     policy = f"default-src 'none'; style-src {_hashed(style)}; base-uri 'none'; form-action 'none'"
     if script:
         policy += f"; script-src {_hashed(script)}"

@@ -78,7 +78,6 @@ def _page(lesson: Lesson, before: str, after: str) -> str:
 
 
 def _question(name: str, prediction: Prediction, picture: Sequence[str]) -> Iterator[str]:
-    """The choices, each with what is said to it; of a question without choices, the answer to open."""
     facts = stage_facts(prediction)
     yield f"<fieldset><legend>{escape(prediction.question)}</legend>"
     for number, text in enumerate(facts.choices):
@@ -91,10 +90,7 @@ def _question(name: str, prediction: Prediction, picture: Sequence[str]) -> Iter
 
 
 def _picture(name: str, draft: ProblemForm, screen: str, styles: Styles) -> list[str]:
-    """The problem on its screen, the rounds of a collective beside one another, and the command that shows
-    it; the command alone where there is no picture."""
     command = to_command_line(draft, "explain" if draft.collective is None else "step")
-    body = []
     try:
         subject = subject_of(resolve_once(draft), screen)
         parts = sections(subject, WIDTH, TRUECOLOR)
@@ -125,14 +121,11 @@ INSTALL = "%pip install -q 'shardviz @ git+https://github.com/shardviz/shardviz'
 
 
 def lesson_notebook(lesson: Lesson) -> str:
-    """The notebook as JSON, without outputs and answers. Raises `ShardvizError` for a lesson whose answers
-    cannot be computed."""
+    """The notebook as JSON, without outputs and answers. `ShardvizError` where answers cannot be computed."""
 
     def cells() -> Iterator[tuple[str, str]]:
-        yield (
-            "markdown",
-            f"# {lesson.title}\n\nRun the cells in order, and write your answers into those that ask.",
-        )
+        text = f"# {lesson.title}\n\nRun the cells in order, and write your answers into those that ask."
+        yield "markdown", text
         yield "code", INSTALL
         name = lesson.name if lesson.number else lesson.source
         yield "code", f"import shardviz\n\nlesson = shardviz.lesson({name!r})\nlesson"
@@ -141,21 +134,16 @@ def lesson_notebook(lesson: Lesson) -> str:
             listed = [*facts.choices, UNKNOWN] if prediction.tolerance is None else [typed_form(prediction)]
             choices = "\n".join(f"- `{choice}`" for choice in listed)
             again = "Only if that was wrong: " * key.endswith("again")
-            yield (
-                "markdown",
-                f"**Predict {said.replace('_', ', ')}.** {again}{prediction.question}\n\n{choices}",
-            )
+            text = f"**Predict {said.replace('_', ', ')}.** {again}{prediction.question}\n\n{choices}"
+            yield "markdown", text
             yield "code", f'answer_{said} = ""'
             yield "code", f"lesson.check({key!r}, answer_{said})"
             yield "code", f"lesson.reveal({key!r})"
         yield "code", "lesson.explain"
-        yield (
-            "markdown",
-            f"**Change.** {lesson.goal.text} Edit the command, and run the cell until the goal is met.",
-        )
-        command = to_command_line(
-            lesson.setup, "step" if "collective" in lesson.goal.may_change else "explain"
-        )
+        text = f"**Change.** {lesson.goal.text} Edit the command, and run the cell until the goal is met."
+        yield "markdown", text
+        is_collective = "collective" in lesson.goal.may_change
+        command = to_command_line(lesson.setup, "step" if is_collective else "explain")
         yield "code", f"lesson.change({command!r})"
 
     return notebook_of(cells())

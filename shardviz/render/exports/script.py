@@ -1,6 +1,5 @@
-"""A program that runs as it is, as a Python file, or cell by cell as a notebook for Jupyter and Colab. JAX is
-all it needs, and it simulates the devices itself. The format of notebooks is nbformat 4.5:
-https://nbformat.readthedocs.io/en/latest/format_description.html"""
+"""A program that runs as it is, as a Python file or a notebook, on devices that JAX simulates. Notebooks are
+nbformat 4.5: https://nbformat.readthedocs.io/en/latest/format_description.html"""
 
 from __future__ import annotations
 
@@ -22,8 +21,15 @@ from shardviz.sharding import Layout
 
 
 def script(subject: Subject) -> str:
-    """The program, with what it needs to run. Raises `ShardvizError` where no program can show the same."""
-    return with_heading(subject, code_of(subject))
+    """The program, with comments on how to run it. Raises `ShardvizError` where none can show the same."""
+    code = code_of(subject)
+    lines = [f"# To run it: pip {install(code)}, then python and this file's name."]
+    if subject.command:
+        lines.append(f"# In a terminal: {one_line(subject.command)}")
+    docstring, newline, rest = code.partition("\n")
+    if not docstring.startswith('"""') or not docstring.endswith('"""', 3):
+        return "\n".join([*lines, "", code])
+    return docstring + newline + "\n".join(lines) + newline + rest
 
 
 def code_of(subject: Subject) -> str:
@@ -40,17 +46,6 @@ def code_of(subject: Subject) -> str:
     if subject.run is None:
         raise QuestionError("a timeline has no program", "use svg, html or trace")
     return rounds_code(subject.run)
-
-
-def with_heading(subject: Subject, code: str) -> str:
-    """The program with comments behind its docstring: how to run it, and what shows the same."""
-    lines = [f"# To run it: pip {install(code)}, then python and this file's name."]
-    if subject.command:
-        lines.append(f"# In a terminal: {one_line(subject.command)}")
-    docstring, newline, rest = code.partition("\n")
-    if not docstring.startswith('"""') or not docstring.endswith('"""', 3):
-        return "\n".join([*lines, "", code])
-    return docstring + newline + "\n".join(lines) + newline + rest
 
 
 def install(code: str) -> str:
@@ -71,7 +66,22 @@ _SIMULATED = re.compile(r'jax\.config\.update\("jax_num_cpu_devices", (\d+)\)')
 def notebook(subject: Subject) -> str:
     """The notebook as JSON, without outputs. Raises `ShardvizError` where no program can show the same."""
     code = code_of(subject)
-    parts = [("markdown", _introduction(subject, code)), ("code", f"%pip -q {install(code)}")]
+    title = _SPECIAL.sub(r"\\\1", one_line(subject.title))
+    lines = [f"# {title}", ""]
+    if subject.command:
+        lines += ["In a terminal:", "", f"    {one_line(subject.command)}", ""]
+    _, _, more = (ast.get_docstring(ast.parse(code)) or "").partition("\n")
+    if more.strip():
+        lines += [_SPECIAL.sub(r"\\\1", more.strip()), ""]
+    lines.append("Run the cells in order. ")
+    if match := _SIMULATED.search(code):
+        count = plural(int(match[1]), "device")
+        lines[-1] += (
+            f"They simulate {count} on any CPU, even if the runtime has a TPU or a GPU; for real devices, "
+            "remove the lines that set this up. If JAX has already run in this kernel, restart it first: the "
+            "number of devices is set only once."
+        )
+    parts = [("markdown", "\n".join(lines)), ("code", f"%pip -q {install(code)}")]
     return notebook_of([*parts, *(("code", part) for part in _sections(code))])
 
 
@@ -94,26 +104,6 @@ def notebook_of(cells: Iterable[tuple[str, str]]) -> str:
         "nbformat_minor": 5,
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-
-
-def _introduction(subject: Subject, code: str) -> str:
-    """Title, what shows the same, and what the cells need of where they run."""
-    title = _SPECIAL.sub(r"\\\1", one_line(subject.title))
-    lines = [f"# {title}", ""]
-    if subject.command:
-        lines += ["In a terminal:", "", f"    {one_line(subject.command)}", ""]
-    _, _, more = (ast.get_docstring(ast.parse(code)) or "").partition("\n")
-    if more.strip():
-        lines += [_SPECIAL.sub(r"\\\1", more.strip()), ""]
-    lines.append("Run the cells in order. ")
-    if match := _SIMULATED.search(code):
-        count = plural(int(match[1]), "device")
-        lines[-1] += (
-            f"They simulate {count} on any CPU, even if the runtime has a TPU or a GPU; for real devices, "
-            "remove the lines that set this up. If JAX has already run in this kernel, restart it first: the "
-            "number of devices is set only once."
-        )
-    return "\n".join(lines)
 
 
 def _sections(code: str) -> Iterator[str]:

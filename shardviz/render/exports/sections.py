@@ -45,8 +45,7 @@ MAX_ROUNDS = 256
 
 @dataclass(frozen=True)
 class Section:
-    """`heading` is for those who jump from part to part, or hear the page; `lines` tell the answer without
-    it, and `more` are the reasons, the arithmetic and the assumptions."""
+    """`lines` tell the answer without the `heading`; `more` are reasons, arithmetic and assumptions."""
 
     heading: str
     lines: list[Text]
@@ -54,8 +53,7 @@ class Section:
 
 
 def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
-    """The parts in their order, of at least one line each. Raises `QuestionError` for too many rounds, and
-    for a program, which has no picture."""
+    """The parts in order, of at least one line each. `QuestionError` for too many rounds, or a program."""
     if subject.run is not None:
         return _rounds(subject.run, width, palette)
     shown, placed = subject.shown, subject.placed
@@ -98,7 +96,6 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
 
 
 def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
-    """The case, each step with its reason and the arrays before and after it, and what all of them cost."""
     case = [
         *headline(planned.problem, width, palette),
         *case_lines(planned, width),
@@ -117,14 +114,14 @@ def _priced(planned: Plan, placed: PlacedMesh, width: int, palette: Palette) -> 
     from shardviz.render.cost_view import fit_lines, full_plan, padding_lines, short_plan
 
     cost = price(planned, placed)
-    lines = [*fit_lines(cost, width), *padding_lines(cost, width), *short_plan(cost, width, palette)]
+    lines = fit_lines(cost, width) + padding_lines(planned.problem.padding, width)
+    lines += short_plan(cost, width, palette)
     return Section("Time and memory", lines, full_plan(cost, width, palette))
 
 
 def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:
-    """The collective, then a part before any round and one after each. Devices are drawn as boxes joined by
-    their links, or, where the page has no room for that, as lines of a table. Raises `QuestionError` for more
-    than `MAX_ROUNDS` rounds."""
+    """The collective, then a part before any round and one after each. Devices are boxes joined by their
+    links, or, where these do not fit the page, lines of a table."""
     # Only rounds need numpy, which takes long to load.
     from shardviz.render.rounds import step_notes
     from shardviz.render.rounds.player import PlayerPage

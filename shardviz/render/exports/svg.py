@@ -21,8 +21,7 @@ MAX_LINES = 4000
 
 
 def svg(subject: Subject, width: int = WIDTH) -> str:
-    """One SVG file, of at most `width` columns, with nothing from anywhere else. Its title and its
-    description tell the same as text. Raises `QuestionError` for what is too long."""
+    """One SVG file of at most `width` columns, described by its text. `QuestionError` if it is too long."""
     lines: list[Text] = []
     for section in sections(subject, width, TRUECOLOR):
         lines += [*[Text()] * bool(lines), *section.lines, *section.more]

@@ -65,9 +65,8 @@ class Pointer(NamedTuple):
 
 
 def fits(cells: Cells) -> tuple[Fit, ...]:
-    """Ways to draw an array's cells, the roomiest first: with long labels, short ones, short ones without
-    glyphs, and with how many devices they are. All cells are as wide as the widest of the first and the last
-    ones needs."""
+    """Ways to draw an array's cells, the roomiest first: long labels, short ones, short ones without glyphs,
+    counts of devices. All cells are as wide as the widest of the first and the last ones."""
     last = cells.last
     ends = {CellIndex(0, row, column) for row in (0, last.row) for column in (0, last.column)} | {last}
     corners = [cells.cell(index, ROOMY) for index in ends]
@@ -168,7 +167,6 @@ class ArrayGrid:
             self.height += 1
 
     def grown(self, inner: int, lines: int) -> ArrayGrid:
-        """The same grids with cells of so many columns and lines."""
         fit = self.fit._replace(inner=inner, lines=lines)
         return ArrayGrid(self.cells, fit, self._page, rules=self.rules, across=self._across)
 
@@ -193,9 +191,8 @@ class ArrayGrid:
     def draw(self, builder: LineBuilder, left: int, y: int, pointer: Pointer | None) -> None:
         """Draw line `y` of the grid, whose corner is at column `left` of the builder's line."""
         if y == 0:
-            builder.put_text(
-                min(max(left, builder.left), left + self.width - self.title.cell_len), self.title
-            )
+            shown_from = min(max(left, builder.left), left + self.width - self.title.cell_len)
+            builder.put_text(shown_from, self.title)
             return
         if self._remark and y == self.height - 1:
             builder.put(left, self._remark, DIM)
@@ -246,10 +243,8 @@ class ArrayGrid:
     def heading_of(self, y: int) -> int | None:
         """The line of the columns' labels for a line between a box's borders; None if they have none."""
         band, line = divmod(y - 1, self._band_height)
-        inside = self._header < line < self._grid_height - 1
-        return (
-            band * self._band_height + self._header if inside and self._column_labeling is not None else None
-        )
+        has_labels = self._column_labeling is not None and self._header < line < self._grid_height - 1
+        return band * self._band_height + self._header if has_labels else None
 
     def beside(self, index: CellIndex, right: int, down: int) -> CellIndex | None:
         """The next cell in a direction, over the edges of grids; None where the array ends."""

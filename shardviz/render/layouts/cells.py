@@ -26,9 +26,8 @@ EVERYTHING = 10**6
 
 
 class LayoutCell(NamedTuple):
-    """One block: its `labels`, the longest first, a glyph for its data, and how it is filled. `fill` is the
-    character in place of blanks, if there is one; `padding` is the part of its width (0 to 1) beyond the
-    array's edge."""
+    """One block: its `labels`, the longest first, a glyph for its data, a character in place of blanks, if
+    any, and the part of its width (0 to 1) beyond the array's edge."""
 
     labels: tuple[str, ...]
     glyph: str
@@ -46,7 +45,6 @@ class LayoutCell(NamedTuple):
         return next((label for label in self.labels if len(label) <= width), self.labels[-1])
 
     def text(self, width: int, glyphs: bool) -> str:
-        """The cell's text in so many columns, to be shown in its style."""
         name = f"{self.glyph} " if glyphs else ""
         return self.filled((name + self.fitting(width - 2 - len(name)))[:width], width)
 
@@ -67,8 +65,7 @@ class LayoutCell(NamedTuple):
 
 @dataclass(frozen=True)
 class Edge:
-    """One edge of the grid: the dimension's `title`, and ways to label each of its `count` parts, of which
-    the first that fits is taken."""
+    """An edge of the grid: its `title`, and ways to label its `count` parts; the first that fits is taken."""
 
     title: Text
     count: int
@@ -114,7 +111,6 @@ class Cells(ABC):
         """Ways to write the cell's devices, the longest first; what is longer than `room` may be missing."""
 
     def title(self, _grid: int) -> Text:
-        """The title above one of several grids."""
         return Text()
 
     @property
@@ -258,8 +254,7 @@ def unravel(index: int, sizes: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Holders:
-    """Device ids that hold equal data: the first in order (all, of no more than `LISTED`), the last, and how
-    many."""
+    """Device ids that hold equal data: the first in order (all, up to `LISTED`), the last, and how many."""
 
     first: tuple[int, ...]
     last: int
@@ -301,8 +296,7 @@ class Copies:
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        """From the position of a block's first holder to those of all, in order; of more than `LISTED`, the
-        first few and the last."""
+        """From a block's first holder to all, in order; of more than `LISTED`, the first few and the last."""
         count, spec = self.layout.replicas, self.layout.spec
         # Size and stride of the axes, and parts of axes, along which copies lie, the minor first.
         loops = self.layout.mesh.loops_without((*spec.axes, *spec.unreduced))[::-1]

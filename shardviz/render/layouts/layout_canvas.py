@@ -85,9 +85,8 @@ class LayoutCanvas:
         self.width = max((array.x + array.width for array in self.arrays), default=0)
 
     def grown(self, width: int, height: int) -> LayoutCanvas:
-        """The same arrays with cells that use a room of so many columns and lines; arrays of one shape have
-        boxes of one size, if there is room. Arrays that are side by side come below one another where they
-        fill more of it so."""
+        """The same arrays with cells that use a room of so many columns and lines, boxes of one size for one
+        shape if there is room; side by side or below one another, as they fill more of it."""
         now = [[(placed.grid, placed.sign) for placed in shelf] for shelf in self._shelves]
         ways = [now]
         if len(self.arrays) <= 4:  # every way to place them is tried
@@ -110,9 +109,8 @@ class LayoutCanvas:
         style: Style = POINTED,
         lens: int | None = None,
     ) -> Text:
-        """Columns `left` to `right` of a line, with the cursor, and all cells with the same data marked; so
-        are the cells of the device at position `lens`, or without one, where cells are devices, those of the
-        cursor's device."""
+        """Columns `left` to `right` of a line, with the cursor, and cells with the same data marked; so are
+        those of the device at position `lens`, else, where cells are devices, of the cursor's device."""
         builder = LineBuilder(left, right)
         data = None if cursor is None else self.cells(cursor).data(cursor.cell)
         for index, placed in enumerate(self._shelves[bisect_right(self._tops, y) - 1]):
@@ -175,8 +173,7 @@ class LayoutCanvas:
 
     def cursor_at(self, x: int, y: int) -> CellCursor:
         """The cell at a column and a line, or one near it."""
-        shelf = self._shelves[max(0, bisect_right(self._tops, y) - 1)]
-        return self._nearest(shelf, x, y)
+        return self._nearest(self._shelves[max(0, bisect_right(self._tops, y) - 1)], x, y)
 
     def moved(self, cursor: CellCursor, right: int, down: int) -> CellCursor:
         """The cursor one cell on: in the array, and at its edge in the next array there, if there is one."""
@@ -226,10 +223,9 @@ Numbered = tuple[Layout, int]
 
 
 def numbered_parts(plan: Plan, parts_of: Callable[[Plan], Parts] = decided_parts) -> list[list[Numbered]]:
-    """For every part of the chain the layouts of its operands and its result, each with its first number.
-    `parts_of` says how they are sharded: as the problem has them, or as the einsum does (`einsum_parts`). An
-    intermediate keeps its numbers where the next part uses it; the partial sums of a block share its
-    number."""
+    """For every part of the chain its layouts, `parts_of` the problem or of the einsum (`einsum_parts`), each
+    with its first number. An intermediate keeps its numbers where the next part uses it; the partial sums of
+    a block share its number."""
     first = 0
     seen: dict[str, int] = {}
     parts = []
@@ -253,8 +249,7 @@ def count_of(parts: Iterable[Sequence[Numbered]]) -> int:
 def array_lines(
     parts: Sequence[Sequence[Numbered]], width: int, palette: Palette, most: int | None = None
 ) -> list[Text]:
-    """The arrays of every part of a chain as they are printed, each with the number of its first block, and
-    with at most so many rows and columns of cells."""
+    """The arrays of every part of a chain as they are printed, `most` bounds rows and columns of cells."""
     cells = [[BlockCells(layout, palette, first) for layout, first in part] for part in parts]
     canvas = _canvas(
         [[(block, fits(block)) for block in part] for part in cells], width, summary=most or MAX_ROWS
@@ -266,9 +261,8 @@ def array_lines(
 
 
 def arrange(parts: Sequence[Sequence[Cells]], width: int, height: int) -> LayoutCanvas:
-    """The arrays of every part of a chain, as fits a window best: side by side where `width` allows it, else
-    on as few lines as can be; without lines between the rows of cells where all would not be seen within
-    `height`. If they are not even then, a column is left for the scrollbar."""
+    """The arrays of every part of a chain: side by side where `width` allows it, else on few lines; without
+    lines between the rows of cells where not all fits `height`, and then with a column for the scrollbar."""
     fitted = [[(cells, fits(cells)) for cells in part] for part in parts]
     for columns, rules in ((width, True), (width, False), (width - 1, False)):
         canvas = _canvas(fitted, columns, rules=rules)
@@ -331,9 +325,8 @@ def _shelved(grids: Sequence[ArrayGrid], width: int) -> Shelves:
 
 
 class _Grown:
-    """The size of cells that use a room, for arrays at such places. Cells are so many lines taller
-    everywhere; boxes of fewer rows have taller ones, so that they end where those beside them do. The columns
-    that are left belong to the arrays beside one another alike."""
+    """The size of cells that use a room. Cells are so many lines taller everywhere; boxes of fewer rows end
+    where those beside them do. Spare columns are shared alike by the arrays beside one another."""
 
     def __init__(self, shelves: Shelves, gap: int, width: int, height: int) -> None:
         self._before = shelves
@@ -362,8 +355,7 @@ class _Grown:
         )
 
     def shelves(self, alike: bool = False) -> Shelves:
-        """The arrays with cells of that size; or, `alike`, with boxes of one size for one shape, which may
-        not fit."""
+        """The arrays with cells of that size; `alike`: one size of box for a shape, which may not fit."""
         grids = [grid for grid, _ in chain.from_iterable(self._before)]
         sizes, groups = [*chain.from_iterable(self._cells)], defaultdict[tuple[int, ...], list[int]](list)
         for index, grid in enumerate(grids if alike else ()):

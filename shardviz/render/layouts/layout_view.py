@@ -118,8 +118,6 @@ def device_lines(arrays: Sequence[Cells], position: int, width: int) -> list[Tex
 
 
 def _data(cells: Cells, index: CellIndex, whole: str = "") -> list[Text]:
-    """The glyph, the array, its slice in every dimension, and the shape, of the `whole`, and bytes on each
-    device."""
     layout = cells.layout
     number = cells.number(index)
     bounds = layout.slices(cells.block(index))

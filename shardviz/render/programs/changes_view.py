@@ -53,8 +53,7 @@ def short_place(source: str) -> str:
 
 
 def summary_view(summary: ReportSummary, width: int) -> list[Text]:
-    """The mesh and the machine, the figures of the whole program, and a record for each collective, those
-    with the most bytes first."""
+    """The mesh and the machine, the figures of the whole, and each collective, the most bytes first."""
     mesh = _mesh(summary)
     told = [f"mesh {mesh}"] * (mesh != "none") + [f"machine {summary.machine}"] * bool(summary.machine)
     figures = [f"{human_bytes(summary.wire_bytes)} {_sent_by(summary)}"]
@@ -105,8 +104,7 @@ def _more(count: int, name: str, indent: int = 0) -> list[Text]:
 def changes_view(
     changes: ReportChanges, broken: Sequence[BrokenLimit], width: int, verbose: bool = True
 ) -> list[Text]:
-    """Each broken limit with its figures, the figures before and after, and the collectives that change, the
-    first few unless `verbose`."""
+    """Each broken limit, the figures before and after, and the changed collectives, few unless `verbose`."""
     other, same_hardware = [], []
     for name, *hardware in (
         ("mesh", _mesh(changes.before), _mesh(changes.after)),
@@ -249,8 +247,7 @@ def expectation_text(
 def excess_text(
     report: ProgramReport, mesh: Mesh | None, problem: str, memory: MemoryReport | None = None
 ) -> str:
-    """The `problem` of a program, then what it spends most on: its collectives, the most expensive first,
-    with their places in the source; where there is `memory`, that and its largest buffers."""
+    """The `problem` of a program, then its `memory` and largest buffers, or its costliest collectives."""
     lines = [Text(f"{_named(report.module, mesh)} {problem}"), Text()]
     if memory is not None:
         lines += memory_report_lines(memory, WIDTH, PLAIN)

@@ -28,8 +28,7 @@ MAX_GROUPS = 2
 @dataclass(frozen=True)
 class CollectiveRow:
     """One line of a table of collectives: the op and its axes, `moves` (operand and result on a device), the
-    bytes, those that are sent (None where they are unknown), how `often`; `when` it runs, and the
-    `algorithm`."""
+    bytes, those sent (None if unknown), how `often` and `when` it runs, and the `algorithm`."""
 
     operation: Text
     moves: str
@@ -41,7 +40,6 @@ class CollectiveRow:
 
     @property
     def cells(self) -> list[Text]:
-        """The collective with its exact bytes."""
         sent = "" if self.wire_bytes is None else f"{self.wire_bytes:,} sent"
         return [
             self.operation,
@@ -109,8 +107,7 @@ def folded(collectives: Sequence[Collective], apart: Iterable[str] = ()) -> list
 
 
 def often(alike: Sequence[Collective]) -> str:
-    """The runs of collectives that read alike, in all: ``×4``; "" for once. Where the length of a loop is
-    unknown, it is so of all of them."""
+    """The runs of collectives that read alike: ``×4``; "" for once. One unknown loop makes all unknown."""
     counts = [collective.count for collective in alike if collective.count is not None]
     if len(counts) < len(alike):
         return "in a loop" if len(alike) == 1 else f"{len(alike):,} of these in loops"
@@ -123,8 +120,7 @@ def has_schedule(compiled: TargetResult) -> bool:
 
 
 def shapes(collective: Collective) -> str:
-    """``bf16[4,8192]``, ``bf16[4,512]→[4,2048]`` where the shape changes; ``and 2 more arrays`` when several
-    are combined."""
+    """``bf16[4,8192]``, ``bf16[4,512]→[4,2048]`` where the shape changes; ``and 2 more arrays``."""
     operand, result = (
         f"[{','.join(map(str, shape))}]" for shape in (collective.operand_shape, collective.result_shape)
     )
@@ -133,8 +129,7 @@ def shapes(collective: Collective) -> str:
 
 
 def when(collective: Collective) -> str:
-    """``synchronous``, ``under 2 matmuls, ~52,626 cycles``, or that it is asynchronous for nothing; then
-    where it stands among the matmuls."""
+    """``synchronous``, ``under 2 matmuls, ~52,626 cycles``; then where it stands among the matmuls."""
     where, order = "", collective.matmul_order
     if order is not None and order.matmuls == 1:
         where = f"{'after' if order.before else 'before'} the matmul"
@@ -192,8 +187,7 @@ def members_text(collective: Collective, most: int) -> str:
 
 
 def members_with(collective: Collective, mesh: Mesh, position: int, palette: Palette) -> Text:
-    """Its groups that have the device at a position of the mesh: ``{1,▹5◃}``, of a permute ``{1→▹5◃}
-    {▹5◃→1}``. Empty where it takes no part, or nothing tells."""
+    """Its groups with a position's device: ``{1,▹5◃}``, ``{1→▹5◃} {▹5◃→1}``; empty where nothing tells."""
     device, groups = mesh.device_id(position), collective.groups
     if groups is None:
         return group_along(collective.axes, mesh, position, palette) if collective.axes else Text()

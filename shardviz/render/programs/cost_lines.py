@@ -43,7 +43,6 @@ UNKNOWN: dict[By, str] = {
     "phase": "no phase",
     "source": "source line unknown",
 }
-"""The words for what is unknown."""
 LEAST_PLACE = 12
 """Columns that the place of a collective may be cut to."""
 
@@ -56,8 +55,7 @@ def cost_lines(report: ProgramReport, selection: Selection, width: int, palette:
 
 
 def rest_lines(report: ProgramReport, groups: Sequence[AlikeEntries], top: int | None) -> list[Text]:
-    """The number of groups after the `top` ones, and of collectives that are in none: filters leave them
-    out."""
+    """The number of groups after the `top` ones, and of collectives that filters leave out."""
     rest = groups[top:] if top is not None else ()
     lines = []
     if rest:
@@ -177,7 +175,6 @@ GIVING_WAY = ("time", "runs", "share", "exposed", "sent")
 
 
 def _figures(cost: AlikeEntries | CostSum, report: ProgramReport, times: str) -> dict[str, Text]:
-    """The figures of a line by their headings, the runs after `times`."""
     more = " + ?" * bool(cost.unknown) if isinstance(cost, CostSum) else ""
     share = _share_of(cost.exposed, cost.wire_bytes, report)
     seconds = {} if report.timeline is None else {"exposed": cost.exposed, "time": cost.seconds}
@@ -197,8 +194,7 @@ def _figures(cost: AlikeEntries | CostSum, report: ProgramReport, times: str) ->
 
 
 def _fitting(rows: Sequence[dict[str, Text]], room: int) -> list[list[Text]]:
-    """Headings and rows of the figures that `room` columns hold. The time is there where some of it is
-    hidden."""
+    """Headings and rows of the figures that fit `room` columns; the time only where some of it is hidden."""
     names = [name for name in HEADINGS if name in rows[0]]
     if "time" in names and all(row["time"].plain == row["exposed"].plain for row in rows):
         names.remove("time")
@@ -259,8 +255,7 @@ def why_lines(
     palette: Palette,
     hint: str = "",
 ) -> list[Text]:
-    """A reason for each group of collectives, the most expensive first; those with one reason together.
-    `hint` says how to see all."""
+    """The reasons for collectives, of the most expensive first. `hint` says how to see all."""
     by_entry = {id(entry): reason for entry, reason in zip(report.entries, reasons, strict=True)}
     chosen = selection.chosen(report.entries)
     groups = selection.in_order(alike_reasons((entry, by_entry[id(entry)]) for entry in chosen))

@@ -76,7 +76,6 @@ class HloPicture:
         return cut(cut(text, room).append_text(tail), self._width)
 
     def _under_way(self, number: int) -> Text:
-        """The lines at the left: where collectives begin, go on and end."""
         text = Text()
         for column in self._columns:
             index = bisect_right(column, number, key=attrgetter("start")) - 1

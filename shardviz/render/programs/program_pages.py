@@ -63,7 +63,6 @@ class ProgramPage:
         return self._raw.line(number, 0, MAX_NAME)
 
     def line(self, number: int, left: int, right: int) -> Text:
-        """Columns `left` to `right` of a line as it is drawn."""
         text = Text(printable(self._raw.line(number, left, right)))
         collective = self.collective(number)
         if collective is not None:
@@ -104,9 +103,8 @@ def next_of(numbers: Sequence[int], number: int, step: int) -> int | None:
 
 
 class ListedProgram(NamedTuple):
-    """An answer's program on a mesh, whose devices are in the order in which the target has them. `lines` are
-    what a person reads of it: a listing of HLO, or the lines of Shardy's MLIR; `collectives` are those of a
-    line, by its number."""
+    """An answer's program, its mesh with devices in the target's order, `lines` for people (a listing of HLO,
+    or Shardy's MLIR), `collectives` by the number of their line, and the text."""
 
     compiled: TargetResult
     mesh: Mesh
@@ -151,18 +149,11 @@ def line_details(
     palette: Palette,
     lens: int | None = None,
 ) -> list[Text]:
-    """Lines of at most `width` columns, the most telling first; with the group of the device that is marked,
-    by its position in the mesh."""
-    collective = page.collective(number)
-    if collective is None:
+    """Lines of at most `width` columns, the most telling first; with the group of the marked device."""
+    found = page.collective(number)
+    if found is None:
         return sentence(page.words(number), width, style="dim")
-    return collective_details(program, program.record(collective), width, palette, lens)
-
-
-def collective_details(
-    program: ListedProgram, collective: Collective, width: int, palette: Palette, lens: int | None = None
-) -> list[Text]:
-    """The data that moves, its size, when it runs and beside what, its devices and its source line."""
+    collective = program.record(found)
     (row,) = rows_of([collective], program.mesh, palette)
     op, shapes, *sizes = (cell for cell in row.cells if cell.plain)
     said = [when(collective)] if has_schedule(program.compiled) else []
@@ -220,8 +211,7 @@ class LineIndex:
         return bisect_right(self._starts, position) - 1
 
     def searched(self, query: str) -> Iterator[list[int]]:
-        """The numbers of the lines that have `query` in them, in any case, `LINES_AT_ONCE` after the
-        other."""
+        """The numbers of the lines with `query`, in any case, from `LINES_AT_ONCE` at a time."""
         pattern = re.compile(re.escape(query), re.IGNORECASE)
         for first in range(0, self.count, LINES_AT_ONCE):
             last = min(first + LINES_AT_ONCE, self.count)
@@ -262,8 +252,7 @@ class RawLines(LineIndex):
         return found.start() if found else 0
 
     def caller_of(self, index: int) -> int:
-        """The place of what calls the computation of HLO that has this place, such as a fusion; 0 where
-        nothing does."""
+        """The place of what calls the computation of HLO at this place, such as a fusion; 0 for none."""
         head = self.line_at(index)
         while head and self.line(head, 0, 1) in ("", " "):
             head -= 1
@@ -311,8 +300,7 @@ class HloPage(FoldedPage):
 
 
 class MlirLines:
-    """Those lines of a module that say something: blank ones and tables of source locations do not.
-    `collectives` has the collectives by the number of their line."""
+    """The lines of a module without blank ones and source locations; `collectives` are by their line."""
 
     def __init__(self, text: RawLines) -> None:
         self._text = text

@@ -49,9 +49,8 @@ def program_view(
     verdicts: Sequence[WasteVerdict] | None = None,
     verbose: bool = False,
 ) -> list[Text]:
-    """The target and where the mesh lies on it, then the page of `shardviz hlo` of its `report`, arrays that
-    are replicated on their way, the memory, and the notes; of a target without a program, the reason. With
-    `verdicts` on what it wastes, or when `verbose`, why collectives are there."""
+    """The target and its mesh, the page of `shardviz hlo` of its `report`, replicated arrays, memory and
+    notes, or why there is no program. With `verdicts`, or when `verbose`, the reasons of collectives."""
     lines = target_lines(program, width)
     if program.answer.status != "ok":
         lines += error_lines(program.answer, width, 0)
@@ -103,8 +102,7 @@ def memory_lines(memory: MemoryReport, width: int, palette: Palette, verbose: bo
 
 
 def target_lines(program: TargetProgram, width: int) -> list[Text]:
-    """``v5e:2x4 compiled in 1.2 s``, or how long it took to refuse, the place of the mesh, and the traffic
-    between slices or nodes."""
+    """``v5e:2x4 compiled in 1.2 s``, the mesh's place, and the traffic between slices or nodes."""
     answer, mesh = program.answer, program.mesh
     verb = "compiled in" if answer.status == "ok" else "refused after"
     took = f"  {verb} {seconds(answer.elapsed_s)}" if answer.elapsed_s else ""
@@ -125,9 +123,8 @@ def programs_view(
     selection: Selection = BY_COST,
     verbose: bool = False,
 ) -> list[Text]:
-    """A line a target: runs of collectives, what a device sends, the time of a run and what of it is exposed,
-    the peak memory; then what costs most on each, the first few unless `verbose` or the selection says how
-    many; and the reasons of those without a program."""
+    """A line a target: runs of collectives, bytes sent, time, exposed time, peak memory; then what costs most
+    on each, few unless `verbose` or the selection says how many; and refusals."""
     rows: list[list[Cell]] = []
     for program, report in programs:
         name, memory = Text(program.target, "bold"), program.memory
@@ -174,9 +171,8 @@ def hlo_view(
     selection: Selection = BY_COST,
     verbose: bool = False,
 ) -> list[Text]:
-    """The module's name and facts, its mesh, and its collectives by what they cost, with their total, and the
-    seconds where the report has a timeline; when `verbose`, all with their sums by operation, axis, link,
-    phase and source line. `given` is the mesh that the user named, if any."""
+    """The module's facts, its mesh, and its collectives by cost, with their total, and seconds where there is
+    a timeline; when `verbose`, all of them and all sums. `given` is the mesh that the user named, if any."""
     lines = module_lines(report.module, given, width, palette)
     if report.timeline is not None:
         lines.append(Text(f"times on {report.timeline.machine}", "dim"))
@@ -248,9 +244,6 @@ def module_lines(
     return lines
 
 
-MODULE_HEADINGS = ("", "module", "devices", "collectives", "sent per device", "time")
-
-
 def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selection = BY_COST) -> list[Text]:
     """A line a module, by XLA's number of it, with what the selection has of it; those without such a
     collective are counted, and those that cannot be read in full say why."""
@@ -262,7 +255,8 @@ def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selecti
     lines = []
     if rows:
         has_times = any(report.timeline is not None for _, report in sending)
-        lines = table(rows, width, 0, {0, 2, 3, 4, 5}, MODULE_HEADINGS[: None if has_times else -1])
+        head = ["", "module", "devices", "collectives", "sent per device", *["time"] * has_times]
+        lines = table(rows, width, 0, {0, 2, 3, 4, 5}, head)
     whole = [report for _, report in read if not report.module.unread]
     if silent := [report for report in whole if not selection.chosen(report.entries)]:
         words = f"{plural(len(silent), 'module sends', 'modules send')} nothing"

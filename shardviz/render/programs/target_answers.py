@@ -35,9 +35,8 @@ Answers = Sequence[tuple[TargetResult, Sequence[Difference]]]
 def targets_table(
     answers: Answers, problem: Problem, width: int, palette: Palette, is_below_plan: bool = False
 ) -> list[Text]:
-    """A blank line, and a row for each collective of each target: what moves, how much, and whether the plan
-    has it so; below, why a target has no answer. Where the plan's figures are on the same screen, an answer
-    that is as planned has none of its own."""
+    """A row for each collective of each target: what moves, how much, and whether the plan has it so; or why
+    there is no answer. Below a plan, an answer that is as planned has no figures of its own."""
     if not answers:
         return []
     rows: list[list[Text]] = []
@@ -94,8 +93,7 @@ def _rows(compiled: TargetResult, problem: Problem, palette: Palette) -> list[li
 
 
 def cause_words(differences: Sequence[Difference]) -> tuple[str, str]:
-    """The sign of an answer beside the plan, and the causes of its differences in a few words: ``≠``, ``wider
-    dtype``."""
+    """The sign of an answer beside the plan, and the causes of its differences: ``≠``, ``wider dtype``."""
     codes = dict.fromkeys(difference.code for difference in differences)
     other = [code for code in codes if code not in SAME_TRAFFIC]
     causes = [CAUSES[code] for code in other or codes] or [NO_DIFFERENCE]

@@ -29,9 +29,8 @@ def array_lines(
     max_lines: int = SHARD_LINES,
     period: int = 1,
 ) -> list[Text]:
-    """An array, the last dimension along a line, of larger ones the first and last numbers and lines;
-    neighbours of one style stand in one cell. A vector goes on over several lines, with whole periods where
-    these fit. Numbers take `digits` columns."""
+    """An array, its last dimension along a line, of larger ones the first and last numbers and lines; numbers
+    have `digits` columns, equal styles one cell. A vector wraps, by whole periods where they fit."""
     length = values.shape[-1] if values.ndim else 1
     if not values.size:
         return [Text("[]", DIM)]

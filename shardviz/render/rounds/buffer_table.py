@@ -30,8 +30,7 @@ GAP = 2
 
 
 class TableShape(NamedTuple):
-    """Common to tables that are alike: the number of a form among `FORMS`, columns of a cell, and where what
-    a device has sent begins (None where there is no room to say it)."""
+    """Shared by alike tables: a number in `FORMS`, a cell's columns, where what was sent begins, if shown."""
 
     form: int
     cell: int = 0
@@ -39,10 +38,9 @@ class TableShape(NamedTuple):
 
 
 class BufferTable:
-    """Frame `number` of some groups on a page of `width` columns: a line that names the chunks of each group,
-    then one a device; the first ones and the last of more than `max_rows`, and of chunks that do not fit.
-    `moving`: arrivals are marked, and rows end with what was sent. `ended`: only what is part of the result.
-    Without a `shape` it has its own."""
+    """Frame `number` of some groups: a line that names a group's chunks, then one a device; the first and the
+    last of more than `max_rows`, and of chunks that do not fit. `moving`: arrivals are marked, and rows end
+    with what was sent. `ended`: only what is part of the result."""
 
     def __init__(
         self,
@@ -84,7 +82,6 @@ class BufferTable:
 
     @property
     def summarised(self) -> bool:
-        """True if devices or chunks are left out."""
         return None in self._members or None in self._columns
 
     @cached_property

@@ -1,7 +1,6 @@
-"""The places of a group's devices on a page, so that those that are linked are neighbours there. A ring of an
-even number is a loop of two rows where these fit; any other ring, and a line, winds down the page; the last
-two axes of a torus are columns and rows. What goes around leaves the page on one side and comes back on the
-other."""
+"""The places of a group's devices on a page, so that linked ones are neighbours: an even ring is a loop of
+two rows where these fit, another ring or a line winds, and a torus has its last two axes as columns and
+rows."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ class DeviceMap:
         return row, self.grid[row].index(member)
 
     def across(self, row: int, gap: int) -> Pair | None:
-        """The pair linked over gap `gap` of a row, left of column `gap`; 0 and `columns` are the edges of the
-        page."""
+        """The pair linked left of column `gap` of a row; gaps 0 and `columns` are the page's edges."""
         return self._neighbours(self.member(row, gap - 1), self.member(row, gap))
 
     def down(self, gap: int, column: int) -> Pair | None:
@@ -88,8 +86,7 @@ class LineMap(DeviceMap):
 
 @dataclass(frozen=True, eq=False)
 class TorusMap(DeviceMap):
-    """A torus or a grid: the last axis along a row, the one before it down the rows. Further axes follow
-    below, in blocks; their links are not drawn."""
+    """A torus or a grid: the last axis along rows, the one before it down; blocks of further ones below."""
 
     torus: Torus
 

@@ -148,8 +148,7 @@ class DevicePicture:
         return self._boxes.arrow(chunks, width, head, shaft, self._part)
 
     def _above_box(self, row: int, column: int, offset: int) -> Text | None:
-        """A line of a link above a box, or of the bar that all devices of a switch hang on; None for
-        blanks."""
+        """A line of a link above a box, or of the bar that a switch's devices hang on; None for blanks."""
         width = self._shape.width
         if isinstance(self._map, SwitchMap) and offset == -self._above:
             name = f" {SWITCH} " if not column and not row else ""
@@ -271,7 +270,6 @@ class GroupBoxes:
         return Text.assemble(line, head) if head == "→" else Text.assemble(head, line)
 
     def _border(self, member: int, is_marked: bool) -> Text:
-        """The upper border with the device's number and, where there is room, its place in the mesh."""
         mesh, inside = self.run.mesh, self.shape.inside
         position = self.run.groups[self.group][member]
         edge = BOLD if is_marked else DIM

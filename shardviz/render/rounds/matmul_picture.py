@@ -78,7 +78,6 @@ class MatmulPicture:
         return member if 0 <= member < self._size else None
 
     def _block(self, slot: int, member: int) -> Text:
-        """The blocks of a slot in their colours; those that are still to come by their names alone."""
         blocks = self._matmul.blocks(slot, member)
         if not blocks:
             return Text(NOTHING.center(self._cell), DIM)
@@ -123,8 +122,7 @@ class MatmulPicture:
 
     @property
     def _bars(self) -> list[Text]:
-        """When the matmul and the rounds run, and the totals of both ways; then the same of a gather that is
-        prefetched whole under the matmul before it."""
+        """The times of the matmul and the rounds, and totals; then those of a gather that is prefetched."""
         matmul = self._matmul
         gather = matmul.run.timeline.seconds
         lines = self._drawn(

@@ -1,9 +1,6 @@
-"""Pieces in cells: a piece's numbers, its addends or how many there are, in the form its picture has room
-for; and the rows of a frame, for every device its cells, the pieces that wait to go on, and those it has
-sent.
-
-The columns are chunks. In an all-to-all they are a device's slots, one for every member: what it has for that
-member, then what it got from it. Pieces on their way between two others have no slot."""
+"""Pieces in cells, in the form that a picture has room for, and the rows of a frame: a device's cells, pieces
+that wait to go on, and those it sent. Columns are chunks; in an all-to-all they are a slot for every member
+(what a device has for it, then what it got from it), and pieces between two others have none."""
 
 from __future__ import annotations
 
@@ -68,10 +65,9 @@ FORMS = (
 
 @dataclass(frozen=True)
 class PieceCell:
-    """A piece as it is drawn: its name, its `numbers` (None where there are none; all, or the first ones and
-    the last of `length`), what of it is marked. `sums` are its addends (``3+5``, ``3+5=8``) where they can be
-    written out, `count` is how many (``Σ2``) where it is a sum; `wraps`: its type cannot hold the sum.
-    `named`: its name may stand before its numbers."""
+    """A piece as it is drawn: its name, its `numbers` (None: none; or the first and last of `length`), its
+    marks. `sums` are its written addends (``3+5``, ``3+5=8``), `count` how many of a sum (``Σ2``); `wraps`:
+    its type cannot hold the sum; `named`: its name may stand before its numbers."""
 
     name: str
     numbers: tuple[str, ...] | None
@@ -320,8 +316,7 @@ def empty_note(run: CollectiveRun) -> str:
 
 
 def drawn_columns(run: CollectiveRun) -> Sequence[int] | None:
-    """The columns of a device's cells, as `BufferRows` counts them; None where they are too many, or not
-    tracked."""
+    """The columns of a device's cells, as `BufferRows` counts them; None if too many or not tracked."""
     columns = chunk_columns(run) if run.followed else None
     return columns if columns is not None and len(columns) <= MAX_CELLS else None
 
@@ -338,8 +333,7 @@ def chunk_columns(run: CollectiveRun) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class FrameStats:
-    """Rows that are to be drawn alike: how wide labels are, which marks there are. `forms` are the numbers of
-    those among `FORMS` that may be taken."""
+    """Rows drawn alike: how wide labels are, which marks there are; `forms` are allowed places in `FORMS`."""
 
     rows: Sequence[BufferRow]
     forms: Sequence[int] = range(len(FORMS))

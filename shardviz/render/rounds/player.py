@@ -35,9 +35,8 @@ LONGEST = len("1.33 MiB")
 
 
 class PlayerPage:
-    """A collective on a page of `width` columns and `height` lines; what rounds share is worked out once.
-    `links_of` is the target whose links they are. `verdict` are the lines that JAX's verdict needs. `matmul`
-    is one that can run beside it, whose view there is then."""
+    """A collective on a page of `width` columns, `height` lines. `links_of` is the target whose links they
+    are, `verdict` the lines for JAX's verdict, `matmul` one that can run beside it."""
 
     def __init__(
         self,
@@ -85,8 +84,7 @@ class PlayerPage:
         return [*lines, self._said[key], state if state is not None else Text()]
 
     def foot(self, number: int, verdict: Sequence[Text]) -> list[Text]:
-        """The cost, JAX's verdict and the marks: at least the beginning of each, and as much as fits below
-        the picture."""
+        """The cost, JAX's verdict and the marks: the beginning of each, and as much more as fits."""
         parts = self._parts(number, verdict)
         least = sum(kept for _, kept in parts)
         lines: list[Text] = []
@@ -98,8 +96,7 @@ class PlayerPage:
         return lines
 
     def _parts(self, number: int, verdict: Sequence[Text]) -> list[tuple[Sequence[Text], int]]:
-        """The bytes on each link, the cost, the verdict and the marks, with the lines that each has at
-        least."""
+        """The bytes on each link, the cost, the verdict and the marks, each with its fewest lines."""
         cost, notes = cost_summary(self._run, self._links_of, number, self._width), self._notes(number)
         links: list[Text] = []
         if self._height >= HIGH and self._view == "devices":
@@ -185,8 +182,7 @@ class PlayerPage:
 
 
 def title_line(run: CollectiveRun, width: int, palette: Palette, lead: str = "") -> Text:
-    """``psum_scatter over Y ring bf16[1024,8192] X_{U_Y}``: as much of it as there is room for. `lead` is
-    what the collective belongs to."""
+    """``psum_scatter over Y ring bf16[1024,8192] X_{U_Y}`` after its `lead`, as much as there is room for."""
     layout = run.question.layout
     array = layout.array
     parts = [
@@ -269,9 +265,8 @@ def state_line(run: CollectiveRun, drawn: CollectiveRun, number: int, width: int
 
 
 def cost_summary(run: CollectiveRun, links_of: str | None, number: int, width: int) -> list[Text]:
-    """``sent 12 KiB of 24 KiB per device, min 24 KiB``: the cost up to a round, beside that of all and the
-    least possible; rounds and time. `links_of` is the target whose links they are; empty where they are
-    assumed, None where times are not shown."""
+    """``sent 12 KiB of 24 KiB per device, min 24 KiB``: the cost up to a round; rounds and time. `links_of`
+    is the target whose links they are; empty for assumed ones, None where times are not shown."""
     bound, rounds = run.bound, run.schedule.rounds
     if run.cost is None:
         fewest = f"min {human_bytes(bound.wire_bytes)}, {plural(bound.rounds, 'round')}"

@@ -196,8 +196,7 @@ def round_words(run: CollectiveRun, number: int) -> str:
 
 
 def sends_line(sends: Sends, pattern: Pattern, axes: Sequence[str]) -> str:
-    """``each sends 1 chunk to the next``, ``pairs 2 apart swap 2 chunks``, ``0→1, 2→3``: members, not
-    devices. `axes` names the dimensions of the group."""
+    """``each sends 1 chunk to the next``, ``0→1, 2→3``: members, not devices, of a group over `axes`."""
     if not len(sends):
         return "nothing is sent"
     n = pattern.group_size

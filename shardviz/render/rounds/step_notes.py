@@ -52,8 +52,7 @@ def legend_lines(
 
 
 def marks(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]], count: int = 0) -> str:
-    """``▸ has just arrived ╱ partial sum``: an entry for each mark that is drawn. `count` is the sum that is
-    named, 0 for the largest."""
+    """``▸ has just arrived ╱ partial sum`` for each mark; `count` is the sum that is named, 0 the largest."""
     return SEPARATOR.join(entry.replace(" ", GLUE) for entry in _entries(run, drawn, count))
 
 
@@ -143,8 +142,7 @@ CHOSEN = "▸"
 
 
 def cost_lines(run: CollectiveRun, width: int, verbose: bool = False) -> list[Text]:
-    """The rounds, the bytes and the time on these links, and the least possible. When `verbose`, also the
-    other algorithms and the time by formula."""
+    """The rounds, bytes and time, and the lower bound; when `verbose`, other algorithms and formulas, too."""
     schedule, timeline = run.schedule, run.timeline
     if schedule.pattern.group_size == 1:
         return sentence("one device: nothing is sent", width, lead=f"{schedule.algorithm}: ")
@@ -248,8 +246,7 @@ def comparison_view(run: CollectiveRun, width: int, palette: Palette) -> list[Te
 
 
 def algorithm_lines(run: CollectiveRun, width: int) -> tuple[Text, list[Text]]:
-    """The names of the columns, and a line for each algorithm that can do it: the columns for which there is
-    room, the time in any case."""
+    """Headings, and a line for each algorithm that can do it: the columns that fit, the time in any case."""
     starred = _starred(run)
     rows = [_cells(run, row, row.algorithm in starred) for row in _able(run.rows)]
     lines = fitting_columns(rows, width, 0, RIGHT, HEADINGS, LEFT_OUT)

@@ -41,16 +41,14 @@ SHORT, FOR_TWO = 38, 80
 """Lines of a page, beyond which its rounds take half its width each, and the columns that this takes. A
 command adds two lines."""
 MAX_RUNS = 12
-TABLE_HEADINGS = ("", "rounds", "sends per round", "per device", "per round")
 
 
 def step_view(
     run: CollectiveRun, width: int, palette: Palette, number: int | None = None, verbose: bool = False
 ) -> list[Text]:
-    """BEFORE, every round, AFTER and the final result where they fit a screen or two, else a summary. A page
-    of more than `SHORT` lines is drawn closer, with fewer sums written out, unless `verbose`: then its cost
-    stands beside that of all others, too. `number` shows one round alone (0: before any); `QuestionError` for
-    a round that does not exist."""
+    """BEFORE, every round, AFTER and the result where they fit a screen or two, else a summary; drawn closer
+    on more than `SHORT` lines, unless `verbose`, which has all costs, too. `number` shows one round (0:
+    before any); `QuestionError` for a round that does not exist."""
     algorithm = ALGORITHMS[run.schedule.algorithm]
     said = [f"{algorithm.name}: {algorithm.summary}"]
     said += ["the numbers 0, 1, 2, … are only examples"] * run.question.counted
@@ -197,19 +195,20 @@ def round_table(run: CollectiveRun, width: int) -> list[Text]:
         raise QuestionError(problem, "use a smaller mesh, fewer axes in --axis, or --round N")
     rows: list[list[Cell]] = []
     groups = [(key, [*spans]) for key, spans in groupby(_spans(run), key=lambda span: span[1:])]
-    shown = groups if len(groups) <= MAX_RUNS else [*groups[: MAX_ROWS - 2], groups[-1]]
+    shown = groups if len(groups) <= MAX_RUNS else [*groups[: MAX_RUNS - 2], groups[-1]]
     for (phase, words, sent, time), spans in shown:
         first, last = spans[0][0][0], spans[-1][0][1]
         numbers = f"{first:,}" if first == last else f"{first:,}–{last:,}"
         rows.append([(phase, "bold"), numbers, words, sent, (time, "dim")])
-    lines = fitting_columns(rows, width, 0, {3, 4}, TABLE_HEADINGS)
+    head = ("", "rounds", "sends per round", "per device", "per round")
+    lines = fitting_columns(rows, width, 0, {3, 4}, head)
     if lines is None:
         lines = []
         for name, which, *rest in ([as_text(cell).plain for cell in row] for row in rows):
             said = "{}: {}, {} per device, {} per round".format(name, *rest)
             lines += sentence(said, width, lead=f"round{'s' if '–' in which else ''} {which}  ")
-    left_out = sum(spans[-1][0][1] - spans[0][0][0] + 1 for _, spans in groups[MAX_RUNS - 2 : -1])
     if len(groups) > MAX_RUNS:
+        left_out = groups[-1][1][0][0][0] - shown[-2][1][-1][0][1] - 1
         lines += sentence(f"{plural(left_out, 'round')} before the last not shown", width, style="dim")
     return lines
 

@@ -1,6 +1,5 @@
-"""The lanes of a timeline as rows, time from left to right, at any width and for any stretch of the clock: a
-frame costs what its cells cost, not what the timeline's operations cost. Line 0 has the ticks; then follow a
-line for each depth of loops, branches and calls, and the rows of lanes."""
+"""The lanes of a timeline as rows, time from left to right, for any stretch of the clock at the cost of the
+cells drawn: the ticks, a line for each depth of loops, branches and calls, and the rows of lanes."""
 
 from __future__ import annotations
 
@@ -30,9 +29,8 @@ FIGURED, FIGURES = 80, 20
 
 
 class Gantt:
-    """A frame of a timeline: the stretch `window` in `width` columns, a canvas of `height` lines. `chosen` is
-    the operation that the user looks at, `related` are others to mark, `left` is the first column of the
-    chart, after the lanes' names; charts above one another share it."""
+    """The stretch `window` of a timeline in `width` columns, a canvas. `chosen` is the user's operation,
+    `related` are others to mark, `left` is the chart's first column, which charts above one another share."""
 
     def __init__(
         self,
@@ -139,7 +137,6 @@ class Gantt:
         return line.text()
 
     def _row(self, y: int) -> Text:
-        """A row of a lane: its bars, over them the marks, and where nothing runs the grid and what waits."""
         index = y - self.top
         row = self.rows.rows[index]
         cells: dict[int, tuple[str, Style]] = {}
@@ -231,7 +228,6 @@ class Gantt:
     def _bar(
         self, op: TimedOp, first: int, stop: int, style: BarStyle, is_cut: bool
     ) -> Iterator[tuple[int, str, Style]]:
-        """A bar over whole cells with the operation's name in it, where it has room."""
         x, length = self.left + first, stop - first
         if is_cut and length > 1:
             length -= 1
@@ -288,7 +284,6 @@ class LaneStyles:
 
     @property
     def compute(self) -> tuple[tuple[BarStyle, str], ...]:
-        """The styles of compute, and what they are for."""
         return (self._matmul, "matmul"), (self._compute, "other compute")
 
     def of(self, op: TimedOp) -> BarStyle:

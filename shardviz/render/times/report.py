@@ -1,6 +1,5 @@
-"""A timeline as a page: the total, the largest saving and the chart, whose lanes say their times; in full
-largest savings, the critical path and the memory, too. A timeline on one line, and one of its operations in
-words; and the times of one program by several tellers."""
+"""A timeline as a page (total, savings, chart; in full the critical path and the memory) and on one line, one
+of its operations in words, and the times of one program by several tellers."""
 
 from __future__ import annotations
 
@@ -49,8 +48,7 @@ ESTIMATES: dict[Estimate, str] = {
 def timeline_view(
     timeline: ProgramTimeline, width: int, palette: Palette, verbose: bool = False
 ) -> list[Text]:
-    """A timeline's page: its total, its largest saving, the chart, and what was assumed; `verbose` has all
-    causes and the memory."""
+    """A timeline's total, largest saving, chart and assumptions; `verbose` has all causes and the memory."""
     chart = picture_lines(timeline, width, palette)
     return [
         *total_lines(timeline, width, palette, with_parts=not chart or width < FIGURED),
@@ -105,8 +103,7 @@ def percent(share: float) -> str:
 
 
 def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
-    """A line for compute, for each lane that moves data, and for what is idle: busy, exposed, its share of
-    the total."""
+    """A line for compute, each lane that moves data, and idle time: busy, exposed, its share of the total."""
     total, lanes = timeline.seconds, LaneStyles(timeline, palette)
     looks = {"?": "bold", HIDDEN: "dim"}
     numbers = {lane.name: number for number, lane in enumerate(timeline.lanes) if lane.kind != "compute"}
@@ -256,8 +253,7 @@ def comparison_heading(first: ProgramTimeline, second: ProgramTimeline) -> Text:
 
 
 def op_details(timeline: ProgramTimeline, number: int, width: int, marked: Text | None = None) -> list[Text]:
-    """Lines on the operation of that number, the most telling first. `marked` is the group of the device that
-    is marked, where it takes part."""
+    """Lines on an operation, the most telling first; `marked` is the group of the marked device, if any."""
     op = timeline.ops[number]
     lane = timeline.lanes[op.lane]
     kind = [(op.op, "dim")] if op.op != op.name else []
@@ -360,7 +356,6 @@ def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> 
 
 
 def _without_unknown(seconds: float, is_partial: bool) -> Text:
-    """A time, or what is known of one."""
     if not is_partial:
         return Text(human_seconds(seconds))
     return Text.assemble(f"{human_seconds(seconds)} + " if seconds else "", ("?", "bold"))

@@ -1,6 +1,5 @@
-"""The operations of a timeline in rows, prepared once, of which any stretch is found by bisection; a stretch
-of the drawn clock, and round numbers to read it by; and timelines as Chrome's trace events (the JSON object
-of the "Trace Event Format"), which https://ui.perfetto.dev and chrome://tracing open."""
+"""A timeline's operations in rows, found by bisection; a stretch of the clock and its ticks; Chrome's trace
+events (the JSON object of the "Trace Event Format"), for https://ui.perfetto.dev and chrome://tracing."""
 
 from __future__ import annotations
 
@@ -108,8 +107,7 @@ class TimelineRows:
 
     @cached_property
     def path(self) -> LaneRow:
-        """The critical path, its operations one after another; empty where these are all, or all of one
-        lane."""
+        """The critical path's operations in a row; empty where these are all, or all of one lane."""
         row, ops = LaneRow(0), self.timeline.ops
         path = [number for number in self.timeline.critical_path if ops[number].end > ops[number].start]
         is_all = len(path) == sum(op.end > op.start for op in ops)
@@ -298,7 +296,6 @@ def _event(phase: str, process: int, thread: int, name: str, **rest: Any) -> Eve
 
 
 def _arguments(timeline: ProgramTimeline, op: TimedOp) -> dict[str, Any]:
-    """The details of an operation; those that are empty are left out."""
     details = {
         "op": op.op,
         "lane": timeline.lanes[op.lane].name,
