@@ -69,7 +69,6 @@ class ExplainAnswer:
 
     @property
     def differences(self) -> tuple[Difference, ...]:
-        """The differences of all targets."""
         return tuple(difference for _, differences in self.told for difference in differences)
 
     def target(self, name: str) -> TargetResult:

@@ -74,7 +74,6 @@ class PricedProblem:
         return planner.plan(self.problem, self.placed)
 
     def cost(self) -> PlanCost:
-        """The plan with its cost."""
         return price(self.plan, self.placed)
 
     def ranking(self) -> tuple[Candidate, ...]:

@@ -1,4 +1,4 @@
-"""A program as text, its collectives and costs, and what a log says of it; two programs compared."""
+"""A program as text, its collectives and costs, and what a log says of it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,7 @@ from shardviz.hlo.dumps import distinct_names
 from shardviz.hlo.mlir.shardy import is_mlir
 from shardviz.hlo.module import is_hlo
 from shardviz.models.model import ModelParameter
-from shardviz.reports.changes import (
-    BrokenLimit,
-    Limit,
-    ReportChanges,
-    ReportSummary,
-    broken_limits,
-    report_changes,
-    summary,
-    together,
-)
+from shardviz.reports.changes import ReportSummary, summary, together
 from shardviz.reports.failures import MARKS, STUCK, OutOfMemory, out_of_memory, stuck_collectives
 from shardviz.reports.program_report import DumpedModule, ProgramReport, program_report, report_of
 from shardviz.reports.rematerialization import (
@@ -162,17 +153,3 @@ def modules_summary(modules: Sequence[DumpedModule]) -> ReportSummary:
     names = distinct_names(module.file for module in modules)
     reports = zip(names, (module.report for module in modules), strict=True)
     return together({name: summary_of(report) for name, report in reports if report is not None})
-
-
-@dataclass(frozen=True)
-class DiffAnswer:
-    """The changes from one program to another, and the limits that they break."""
-
-    changes: ReportChanges
-    broken: tuple[BrokenLimit, ...] = ()
-
-
-def diff(old: ReportSummary, new: ReportSummary, limits: tuple[Limit, ...] = ()) -> DiffAnswer:
-    """Compare two programs."""
-    changes = report_changes(old, new)
-    return DiffAnswer(changes, broken_limits(limits, changes))

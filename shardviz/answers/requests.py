@@ -23,9 +23,7 @@ class TargetRequests(Generic[T]):
     its name and the reason. `wait` gives what a request ends with, and gets the target's name too."""
 
     def __init__(
-        self,
-        without: Callable[[str, ShardvizError], T],
-        wait: Callable[[CompilerRequest[T], str], T],
+        self, without: Callable[[str, ShardvizError], T], wait: Callable[[CompilerRequest[T], str], T]
     ) -> None:
         self._without, self._wait = without, wait
         self._pending: list[tuple[str, CompilerRequest[T]]] = []
@@ -49,7 +47,6 @@ class TargetRequests(Generic[T]):
 
     @property
     def names(self) -> list[str]:
-        """The names of the targets that were asked."""
         return [name for name, _ in self._pending]
 
     def answers(self) -> Iterator[T]:
@@ -64,14 +61,8 @@ class TargetRequests(Generic[T]):
             yield answer
 
     def cancel(self) -> None:
-        """Cancel what nobody waits for any more."""
         for _, request in self._pending:
             request.cancel()
-
-
-def refusal(error: Exception) -> ShardvizError | None:
-    """An error of ours, which is an answer; None for any other."""
-    return error if isinstance(error, ShardvizError) else None
 
 
 def answer_of(target: str, answers: Sequence[Answer]) -> Answer:

@@ -10,16 +10,12 @@ from shardviz.models.answer import usual_sequence
 from shardviz.models.layer_program import architecture_of, layers_text
 from shardviz.models.sources import read_model
 from shardviz.planner.problem.training import REMATS, parse_training
-from shardviz.planner.search.mesh_ranking import MeshRanking, best_meshes, with_smallest_machine
 from shardviz.planner.search.question import SearchQuestion, question_from_text
 from shardviz.planner.search.rules import parse_axes
 from shardviz.sharding import Mesh
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
-
-ANY = "any"
-"""The word for a remat policy that the search chooses."""
 
 
 def search_question(
@@ -55,14 +51,9 @@ def search_question(
         raise QuestionError(problem, "give sizes, such as b=32,t=4096")
     named = parse_axes(axes)
     mesh = Mesh(tuple(axis.name for axis in named), (1,) * len(named))
-    remats = REMATS if backward and remat == ANY else ()
+    remats = REMATS if backward and remat == "any" else ()
     training = parse_training(backward, REMATS[0] if remats else remat, optimizer, mesh)
     question = question_from_text(
         text, machine, named, sizes=sizes, training=training, remats=remats, **options
     )
     return replace(question, name=name)
-
-
-def searched(question: SearchQuestion) -> MeshRanking:
-    """The answer; where no mesh fits the machine, with the smallest machine on which one does."""
-    return with_smallest_machine(best_meshes(question))

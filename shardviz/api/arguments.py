@@ -20,7 +20,6 @@ from shardviz.sharding.mesh import writable_names
 
 MeshLike: TypeAlias = "str | Mapping[str, int] | Mesh | Any"
 """``"X=2,Y=4"``, ``{"X": 2, "Y": 4}``, a `shardviz.sharding.Mesh`, JAX's `Mesh` or `AbstractMesh`."""
-_MESH_HINT = "give text such as 'X=2,Y=4', a shardviz Mesh or a jax Mesh"
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,8 @@ def as_mesh(mesh: MeshLike, device_order: str | Sequence[int] | None = None) -> 
     else:
         foreign = JaxMesh.of(mesh)
         if foreign is None:
-            raise QuestionError(f"{quote(repr(mesh))} is not a mesh", _MESH_HINT)
+            hint = "give text such as 'X=2,Y=4', a shardviz Mesh or a jax Mesh"
+            raise QuestionError(f"{quote(repr(mesh))} is not a mesh", hint)
         converted = foreign.mesh()
     if device_order is None:
         return converted

@@ -38,6 +38,7 @@ from shardviz.timeline.of_plan import plan_timeline
 
 with LazyImports():
     from shardviz.answers import search as searching
+    from shardviz.planner.search import mesh_ranking
     from shardviz.render import cost_view, plans_compared, search_view, sweep_view
     from shardviz.render.programs import target_answers
 
@@ -299,4 +300,4 @@ def search(
         batch=batch,
         sequence=sequence,
     )
-    return SearchReport(searching.searched(question))
+    return SearchReport(mesh_ranking.with_smallest_machine(mesh_ranking.best_meshes(question)))

@@ -435,12 +435,10 @@ def _with_ids(collectives: Sequence[Collective], ids: Sequence[int] | None) -> t
     number = sorted(ids or ())
     if number == [*range(len(number))]:
         return tuple(collectives)
-
-    def with_ids(one: Collective) -> Collective:
-        groups = one.groups and tuple(tuple(number[i] for i in group) for group in one.groups)
-        return replace(one, groups=groups)
-
-    return tuple(map(with_ids, collectives))
+    return tuple(
+        replace(one, groups=one.groups and tuple(tuple(number[i] for i in group) for group in one.groups))
+        for one in collectives
+    )
 
 
 def _meshes(shardings: Sequence[Any]) -> tuple[JaxMesh, ...]:

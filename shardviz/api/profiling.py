@@ -121,8 +121,8 @@ class ProfileReport(ShownTimes):
     def profile(self) -> Profile:
         """All of it. Raises `QuestionError` while the block runs, and where it has failed."""
         if self._profile is None:
-            problem = "there is no profile yet"
-            raise QuestionError(problem, "look at it after the with block, which must not fail")
+            hint = "look at it after the with block, which must not fail"
+            raise QuestionError("there is no profile yet", hint)
         return self._profile
 
     @property

@@ -11,10 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-NEW_OBJECTS = 100_000
-"""Python looks for garbage when so many objects are new, not 700 as usual: what a command loads and finds out
-stays until its end, and looking through it again and again only delays."""
-
 NO_MEMORY = b"""shardviz: error: there is not enough memory
 hint: end other programs, or raise this shell's limit: ulimit -v unlimited
 """
@@ -26,7 +22,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     from shardviz.cli.process import end_undisturbed, end_when_interrupted
 
     end_when_interrupted()
-    gc.set_threshold(NEW_OBJECTS)
+    gc.set_threshold(100_000)  # not 700: what a command loads and finds out stays until its end
     from shardviz.cli.streams import open_standard_streams
 
     open_standard_streams()

@@ -97,18 +97,19 @@ def command(
             "--machine does not apply: both programs were saved with their own machine",
             "leave it out, or renew the baseline with another target",
         )
-    answer = programs.diff(summaries[0], summaries[1], limits)
+    changes = report_changes.report_changes(summaries[0], summaries[1])
+    broken = report_changes.broken_limits(limits, changes)
     for limit in limits:
-        for side, program in (("OLD", answer.changes.before), ("NEW", answer.changes.after)):
+        for side, program in (("OLD", changes.before), ("NEW", changes.after)):
             if limit.quantity in ("seconds", "memory") and getattr(program, limit.quantity) is None:
                 problem = f"{quote(limit.text)} limits {limit.quantity}, which {side} does not have"
                 raise QuestionError(problem, "add --machine v5e:2x4, or renew the baseline with a target")
     output.answer(
-        lambda: fields.KINDS["diff"].document(answer.changes, broken_limits=answer.broken),
-        lambda: changes_view.changes_view(answer.changes, answer.broken, output.width, output.verbose),
-        "more of the changes" if len(answer.changes.changes) > changes_view.FEW_CHANGES else "",
+        lambda: fields.KINDS["diff"].document(changes, broken_limits=broken),
+        lambda: changes_view.changes_view(changes, broken, output.width, output.verbose),
+        "more of the changes" if len(changes.changes) > changes_view.FEW_CHANGES else "",
     )
-    return ExitCode.CHECK_FAILED if answer.broken and code == ExitCode.FINE else code
+    return ExitCode.CHECK_FAILED if broken and code == ExitCode.FINE else code
 
 
 def _targets(named: str | None, functions: Sequence[bool]) -> Sequence[Target | None]:

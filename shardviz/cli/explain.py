@@ -69,9 +69,7 @@ _limit = options.count("--limit", "Number of shardings to list.", 1, default=20)
     "by powers of four.",
 )
 @options.option(
-    "--versus",
-    "SPECS",
-    "Compare with these shardings of the same arrays: time, bytes, memory, collectives.",
+    "--versus", "SPECS", "Compare with these shardings of the same arrays: time, bytes, memory, collectives."
 )
 @options.links
 @options.flag("--time with_times", "Show when each operation runs on the targets' hardware, and live memory.")
@@ -174,9 +172,7 @@ def command(
 @options.program("einsum")
 @options.problem(
     options.option(
-        "--specs",
-        "SPECS",
-        "Shardings to rank; ? stands for every sharding of that operand or dimension.",
+        "--specs", "SPECS", "Shardings to rank; ? stands for every sharding of that operand or dimension."
     ),
     without=("targets", "backward", "remat", "optimizer"),
 )

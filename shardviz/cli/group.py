@@ -185,9 +185,6 @@ class LazyGroup(ExampleCommand, click.Group):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
-        self.format_commands(ctx, formatter)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         for title, commands in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([*commands.items()])
@@ -206,14 +203,12 @@ class LazyGroup(ExampleCommand, click.Group):
 
 
 def command_named(name: str) -> ExampleCommand:
-    """The command of a name in `COMMANDS`."""
     module = import_module(f"shardviz.cli.{MODULES.get(name, name)}")
     command: ExampleCommand = getattr(module, name if name in MODULES else "command")
     return command
 
 
 def commands_with(option: str) -> list[str]:
-    """The commands that have an option of this name."""
     return [name for name in COMMANDS if any(option in param.opts for param in command_named(name).params)]
 
 

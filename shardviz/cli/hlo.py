@@ -27,13 +27,7 @@ with LazyImports():
     from shardviz.hlo import listing as listings
     from shardviz.hlo.text import call_graph
     from shardviz.render import lines
-    from shardviz.render.programs import (
-        array_table,
-        changes_view,
-        cost_lines,
-        hlo_picture,
-        program_view,
-    )
+    from shardviz.render.programs import array_table, changes_view, cost_lines, hlo_picture, program_view
     from shardviz.render.times import report as time_report
     from shardviz.reports import program_report
 

@@ -32,8 +32,6 @@ with LazyImports():
     from shardviz.render import lesson_view
     from shardviz.render.exports import lesson_files
 
-COMPILER_S = 300.0
-"""The time limit of one compiler."""
 POLL_S = 0.2
 
 
@@ -101,7 +99,7 @@ def _watch(lesson: Lesson, name: str, output: CommandOutput) -> int:
     notes = [progress.notice, "" if file.path.exists() else f"{quote(name)} is new: it has the task"]
     for note in filter(None, notes):
         print_note(note)
-    with closing(started_worker(COMPILER_S)) as worker:
+    with closing(started_worker(timeout=300.0)) as worker:
         while True:
             if (text := file.saved()) is None:
                 time.sleep(POLL_S)
@@ -130,8 +128,7 @@ def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
     if reason:
         print_note(reason)
     output.answer(
-        lambda: KINDS["lesson"].document(lesson=lesson),
-        lambda: lesson_view.lesson_page(lesson, output.width),
+        lambda: KINDS["lesson"].document(lesson=lesson), lambda: lesson_view.lesson_page(lesson, output.width)
     )
     return ExitCode.FINE
 

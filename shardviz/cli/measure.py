@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.sharding import Mesh
 
-USUAL = "all_gather,psum,psum_scatter,all_to_all,ppermute"
 FIGURES = {"matmul": "arithmetic", "copy": "memory"}
 """The figures of a machine's file that an operation measures."""
 LEAST_PASSES = 6
@@ -48,7 +47,7 @@ LEAST_PASSES = 6
 
 
 @click.command("measure", cls=ExampleCommand)
-@click.argument("operations", default=USUAL, metavar="[OP,…]")
+@click.argument("operations", default="all_gather,psum,psum_scatter,all_to_all,ppermute", metavar="[OP,…]")
 @options.field("mesh", default=None, help="Mesh axes; default: all devices along X.")
 @options.option("--axis axes", "X[,Y]", "Groups along these axes; may be given again.", multiple=True)
 @options.option(
@@ -125,7 +124,12 @@ def _conclude(session: _Session, code: int, path: Path | None, output: CommandOu
         given = session.question, session.rows, session.fits, session.placed
         print_json(machines.measure_document(*given, session.is_partial, session.job))
     elif session.rows:
-        _show_end(session, output)
+        output.show([])
+        for sentence in measurements.rows_words(session.rows):
+            _show(sentence, output)
+        output.show(measurements.fits_view(session.fits, session.question.mesh, *output.page))
+        if few := measurements.too_few_sizes(fitting.of_one_size(session.rows)):
+            output.show(render_lines.sentence(few, output.width))
     if words and output.as_json:
         print_note(words)
     elif words:
@@ -262,15 +266,6 @@ def _printer(session: _Session, output: CommandOutput) -> Callable[[Measurement]
         output.show(table.row(row))
 
     return show
-
-
-def _show_end(session: _Session, output: CommandOutput) -> None:
-    output.show([])
-    for words in measurements.rows_words(session.rows):
-        _show(words, output)
-    output.show(measurements.fits_view(session.fits, session.question.mesh, *output.page))
-    if words := measurements.too_few_sizes(fitting.of_one_size(session.rows)):
-        output.show(render_lines.sentence(words, output.width))
 
 
 def _show(words: str, output: CommandOutput) -> None:

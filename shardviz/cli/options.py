@@ -303,11 +303,6 @@ def keep(path: Path, summary: ReportSummary, unread: Sequence[str]) -> None:
     summaries.save_summary(summary, path)
 
 
-def _write_plainly(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
-        write_ascii()
-
-
 plain = option(
     "--plain",
     None,
@@ -315,7 +310,7 @@ plain = option(
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=_write_plainly,
+    callback=lambda ctx, _param, wanted: write_ascii() if wanted and not ctx.resilient_parsing else None,
 )
 
 

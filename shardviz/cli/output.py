@@ -65,10 +65,7 @@ class CommandOutput:
         return self.width, palettes.palette_for(color_system(self.color, sys.stdout.isatty(), os.environ))
 
     def answer(
-        self,
-        document: Callable[[], Mapping[str, Any]],
-        view: Callable[[], Sequence[Text]],
-        more: str = "",
+        self, document: Callable[[], Mapping[str, Any]], view: Callable[[], Sequence[Text]], more: str = ""
     ) -> None:
         """Print the JSON document, or the page; `more` is what a short page leaves out."""
         if self.as_json:
@@ -104,7 +101,6 @@ class CommandOutput:
         sys.stdout.flush()
 
     def show_below(self, lines: Sequence[Text]) -> None:
-        """Print lines under a blank one."""
         sys.stdout.write("\n")
         self.show(lines)
 
@@ -154,7 +150,6 @@ def print_errors_alone() -> None:
 
 
 def print_note(text: str) -> None:
-    """``shardviz: note: …``."""
     if not _is_quiet:
         click.echo(f"shardviz: note: {text}", err=True)
 

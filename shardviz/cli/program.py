@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 
 def _compiler_options(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> dict[str, str]:
-    """Options of a compiler, each ``NAME=VALUE``."""
     by_name = {}
     for option in given:
         name, equals, value = option.removeprefix("--").partition("=")
@@ -217,7 +216,6 @@ def _asked(function: str, target: str, mesh: str | None) -> tuple[tuple[Target, 
 
 
 def _print_values(ctx: click.Context, output: CommandOutput) -> int:
-    """Answer with the values of the lines of a function."""
     given, named = ctx.params, options.given_options(ctx)
     options.refuse_both({name: name in named for name in f"--values --target --machine {ALONE}".split()})
     _, file, name, mesh = _asked(given["function"], "cpu", given["mesh"])

@@ -49,12 +49,7 @@ if TYPE_CHECKING:
 )
 @options.field("sizes")
 @options.dtype
-@options.option(
-    "--keep",
-    "ARRAY=SPEC,…",
-    "Shardings to keep.",
-    default="",
-)
+@options.option("--keep", "ARRAY=SPEC,…", "Shardings to keep.", default="")
 @options.field("backward")
 @options.field("remat", type=click.Choice(["none", "layer", "dots", "any"]))
 @options.field("optimizer")
@@ -110,8 +105,8 @@ def command(
             hint = "leave out --compile, or name hardware such as v5e:4x4"
             raise QuestionError(f"no compiler for the machine {quote(machine)}", hint) from error
         check_installed(target)
-    looked_at = "searching the meshes"
-    with first_interrupt() as interrupted, working(lambda: looked_at):
+    looked_at, stops = "searching the meshes", "stopping after this mesh; ctrl-c again ends at once"
+    with first_interrupt() as interrupted, working(lambda: stops if interrupted() else looked_at):
         for answer in mesh_ranking.search_meshes(question):
             looked_at = search_view.progress_words(answer)
             if interrupted():

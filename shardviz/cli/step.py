@@ -126,11 +126,7 @@ class StepOptions:
 
     def check(self, verifier: str | None, option: str = "--on") -> None:
         """Raise `QuestionError` for options that cannot be combined; `verifier` is the value of `option`."""
-        modes = {
-            "--round": self.number is not None,
-            "--compare": self.compare,
-            "--json": self.output.as_json,
-        }
+        modes = {"--round": self.number is not None, "--compare": self.compare, "--json": self.output.as_json}
         chosen = [mode for mode, wanted in modes.items() if wanted]
         if len(chosen) > 1 and chosen != ["--compare", "--json"]:
             problem = f"{chosen[0]} and {chosen[1]} cannot be combined"

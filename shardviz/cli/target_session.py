@@ -13,7 +13,7 @@ import click
 
 from shardviz.cli.output import print_error, print_errors_alone, print_note, wait_for, working
 from shardviz.cli.process import ExitCode, end_all, on_signal
-from shardviz.errors import CompilerError, JobLost, TargetError, quote
+from shardviz.errors import CompilerError, JobLost, ShardvizError, TargetError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.targets import Target, check_axis_types, check_mesh, parse_targets
 
@@ -92,7 +92,6 @@ class WorkerSession(ExitStack[None]):
             self.job = join_job(self._worker)
 
     def note(self, answer: TargetResult) -> None:
-        """Remember how an answer ended."""
         if answer.status == "error":
             self.exit_code = ExitCode.COMPILER
         elif answer.status == "unavailable":
@@ -143,7 +142,11 @@ class ProgramSession(WorkerSession):
         def submit(target: Target) -> CompilerRequest[TargetProgram]:
             return worker.compile(program.lowered_for(target.platform), target, options, with_costs)
 
-        self._requests.ask(self._targets if targets is None else targets, submit, requests.refusal)
+        self._requests.ask(
+            self._targets if targets is None else targets,
+            submit,
+            lambda error: error if isinstance(error, ShardvizError) else None,
+        )
 
     def programs(self) -> Iterator[TargetProgram]:
         """The answers in the order of the targets, which `exit_code` remembers."""
@@ -231,7 +234,6 @@ class TargetSession(WorkerSession):
 
     @property
     def requested(self) -> list[str]:
-        """The names of the targets that were asked."""
         return self._requests.names
 
     @property

@@ -143,7 +143,6 @@ def record(module: str, name: str) -> JsonField:
 
 
 def record_of(table: dict[str, Any], module: str) -> JsonField:
-    """The record that a table of a module declares."""
     fields = dict(_fields(table, module))
 
     def write(value: Any) -> Document:

@@ -64,8 +64,7 @@ def _spec() -> JsonField:
 
 
 def _range() -> JsonField:
-    items = {"type": "integer", "minimum": 0}
-    schema = {"type": "array", "items": items, "minItems": 2, "maxItems": 2}
+    schema = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 2, "maxItems": 2}
     return JsonField({"description": "Start and stop.", **schema}, list)
 
 

@@ -180,21 +180,15 @@ def _program_rows(program: LoweredProgram) -> Iterator[ArrayRow]:
     for use in program.arguments.values():
         yield ArrayRow(0, 0, use.name, use.dims, "operand")
     for number, statement in enumerate(program.statements):
-        if statement.result.name in program.named:
-            yield ArrayRow(
-                number, len(statement.operands), statement.result.name, statement.result.dims, "result"
-            )
+        if (result := statement.result).name in program.named:
+            yield ArrayRow(number, len(statement.operands), result.name, result.dims, "result")
 
 
-def _rows(parts: Sequence[Einsum], names: Sequence[Names]) -> list[ArrayRow]:
-    rows = []
+def _rows(parts: Sequence[Einsum], names: Sequence[Names]) -> Iterator[ArrayRow]:
     for part, (einsum, (operands, result)) in enumerate(zip(parts, names, strict=True)):
         for index, (name, dims) in enumerate(zip(operands, einsum.operands, strict=True)):
-            rows.append(
-                ArrayRow(part, index, name, dims, "intermediate" if part and not index else "operand")
-            )
-        rows.append(ArrayRow(part, len(operands), result, einsum.result, "result"))
-    return rows
+            yield ArrayRow(part, index, name, dims, "intermediate" if part and not index else "operand")
+        yield ArrayRow(part, len(operands), result, einsum.result, "result")
 
 
 @reader_errors()

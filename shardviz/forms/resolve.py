@@ -87,7 +87,6 @@ class ResolvedProblem:
 
     @cached_property
     def cost(self) -> PlanCost:
-        """The cost of the plan on that machine."""
         return costs.price(self.plan, self.placed)
 
     @property
@@ -183,11 +182,17 @@ class _Resolver:
 
     @contextmanager
     def _field(self, name: str, text: str = "") -> Iterator[None]:
+        """Keep the error of a field, or of the command line that its text is."""
         try:
             with reader_errors():
                 yield
         except ShardvizError as error:
-            self.errors.setdefault(name, _better(error, text))
+            if looks_like_command(text):
+                try:
+                    command_line.form_from_line(text, ProblemForm())
+                except ShardvizError as of_command:
+                    self.errors.setdefault(name, of_command)
+            self.errors.setdefault(name, error)
 
     def _check_parsed(self, name: str, text: str) -> None:
         with self._field(name, text):
@@ -346,7 +351,6 @@ class _Resolver:
         return specs
 
     def targets(self) -> tuple[Target, ...] | None:
-        """The targets to ask."""
         mesh = self._parsed.mesh
         with self._field("targets", self.draft.targets):
             return parse_targets(self.draft.targets, mesh.size if mesh else 0)
@@ -386,17 +390,6 @@ def planned(problem: Problem, placed: PlacedMesh) -> Plan:
 @lru_cache(maxsize=1)  # most edits leave the mesh, and a planner remembers prices on its own
 def _planner(mesh: Mesh, placed: PlacedMesh, objective: Objective) -> Planner:
     return planner.Planner(mesh, placed, objective)
-
-
-def _better(error: ShardvizError, text: str) -> ShardvizError:
-    """The error of a text, or of the command line that it is."""
-    if not looks_like_command(text):
-        return error
-    try:
-        command_line.form_from_line(text, ProblemForm())
-    except ShardvizError as wrong:
-        return wrong
-    return error
 
 
 def _rows_of(draft: ProblemForm, last: ResolvedProblem | None) -> tuple[ArrayRow, ...]:

@@ -39,8 +39,6 @@ _WORDS = (
     b'"__"],"sizes":"I=8,J=8,K=8","sizes":"B=8,D=2048,F=8192","dtype":"f32"},{"draft":{"mesh":"X=2,Y=4",'
 )
 """The words of most strings, for deflate to point at."""
-_START = re.compile(r"shardviz(\d{1,6})-")
-_LESSON = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 _AROUND = "\"'`<>()[]{}*.,;:!?"
 """Characters that a sentence puts around a string; base64 has none of them."""
 _NOT_OURS = "shardviz did not make this string"
@@ -134,7 +132,7 @@ def from_string(text: str) -> Shared:
         raise QuestionError(problem, _AGAIN)
     # Chats break long words with characters that nobody sees, and a selection takes a dialog's frame along.
     string = "".join(text.encode("ascii", "ignore").decode().split()).strip(_AROUND)
-    start = _START.match(string)
+    start = re.match(r"shardviz(\d{1,6})-", string)
     if start is None:
         raise QuestionError(f"{quote(string, 30)} is not a shared string", "y in the application makes one")
     if int(start[1]) != VERSION:
@@ -167,7 +165,7 @@ def _read_shared(document: dict[str, Any]) -> Shared:
     table = StrictTable(document, _error_at)
     screen = table.choice("screen", SCREENS)
     lesson = table.line("lesson", 60)
-    if lesson and _LESSON.fullmatch(lesson) is None:
+    if lesson and re.fullmatch(r"[a-z0-9][a-z0-9-]{0,59}", lesson) is None:
         table.fail("lesson", f"{quote(lesson, 30)} is not the name of a lesson")
     stage = table.count("stage", MAX_STAGE if lesson else 0)
     return Shared(from_document(table.table("draft")), screen, lesson, stage)

@@ -16,8 +16,6 @@ from shardviz.user_files import replace_file
 T = TypeVar("T")
 SESSION_NAME = "session.json"
 SESSION_SCHEMA = "shardviz-session/2"
-KEPT_STEPS = (100, 10, 0)
-"""Steps of undo, and of redo, that are kept: fewer where the file would be too large."""
 MAX_BYTES = 1_000_000
 OTHER_VERSION = "open it with the shardviz that saved it"
 
@@ -83,7 +81,6 @@ def read_state(path: Path, schema: str, what: str, read: Callable[[StrictTable],
 
 
 def state_error(key: str, reason: str, hint: str = "") -> QuestionError:
-    """The error of a key of such a file."""
     return QuestionError(": ".join(filter(None, (key, reason))), hint)
 
 
@@ -109,14 +106,19 @@ class SavedSession(NamedTuple):
 
     @property
     def history(self) -> History:
-        """The form with its steps."""
         return History(self.draft, self.before, self.after)
 
 
 def save_session(session: SavedSession) -> None:
     """Write the session in place of the last one. Raises `StateError` where that cannot be written."""
-    for steps in KEPT_STEPS:
-        document = _document(session, steps)
+    for steps in (100, 10, 0):  # of undo, and of redo: fewer where the file would be too large
+        document = {
+            "schema": SESSION_SCHEMA,
+            "screen": session.screen,
+            "draft": to_document(session.draft),
+            "before": [*map(to_document, session.before[max(0, len(session.before) - steps) :])],
+            "after": [*map(to_document, session.after[:steps])],
+        }
         if len(json.dumps(document, indent=1)) <= MAX_BYTES:
             break
     try:
@@ -124,16 +126,6 @@ def save_session(session: SavedSession) -> None:
     except QuestionError as error:
         raise StateError(f"this session cannot be saved: {error.message}", error.hint) from None
     write_state(state_path(SESSION_NAME), document)
-
-
-def _document(session: SavedSession, steps: int) -> dict[str, Any]:
-    return {
-        "schema": SESSION_SCHEMA,
-        "screen": session.screen,
-        "draft": to_document(session.draft),
-        "before": [to_document(form) for form in session.before[max(0, len(session.before) - steps) :]],
-        "after": [to_document(form) for form in session.after[:steps]],
-    }
 
 
 def load_session() -> SavedSession | None:

@@ -114,7 +114,6 @@ class Attempt:
         return replace(self, place=max(0, self.place - 1))
 
     def answer(self, choice: str) -> Attempt:
-        """Answer the prediction at which one stands."""
         kind, number = self.stage
         if kind != "predict":
             return self
@@ -138,7 +137,6 @@ class Attempt:
         return replace(self, place=self.place - 1, answers=answers, again=self.again | {number})
 
     def hint(self) -> Attempt:
-        """Show one more hint."""
         return replace(self, hints=min(self.hints + 1, len(self.lesson.hints)))
 
     def wrote(self, text: str, passes: bool) -> Attempt:
@@ -167,8 +165,12 @@ def shared_of(attempt: Attempt, screen: str) -> Shared:
 
 
 def attempt_of(shared: Shared) -> Attempt:
-    """The attempt at a shared lesson's stage, with no answers known. Raises `LessonError` for none such."""
-    return attempt_at(find(shared.lesson, may_read_files=False), shared)
+    """The attempt at a shared lesson's stage, or at its last, with no answers known. Raises `LessonError`."""
+    lesson = find(shared.lesson, may_read_files=False)
+    index = min(shared.stage, len(stages(lesson)) - 1)
+    passed = sum(stage.kind == "reveal" for stage in stages(lesson)[: index + 1])
+    answers = (UNKNOWN,) * passed + (None,) * (len(lesson.predictions) - passed)
+    return replace(begin(lesson), place=index, answers=answers, draft=shared.draft)
 
 
 def with_own(sent: Attempt, own: Attempt) -> Attempt:
@@ -190,11 +192,3 @@ def afresh(attempt: Attempt) -> Attempt:
         return attempt
     new = begin(attempt.lesson)
     return replace(attempt, place=0, answers=new.answers, draft=new.draft, again=new.again)
-
-
-def attempt_at(lesson: Lesson, shared: Shared) -> Attempt:
-    """The attempt at this lesson; a stage beyond its end is the last."""
-    index = min(shared.stage, len(stages(lesson)) - 1)
-    passed = sum(stage.kind == "reveal" for stage in stages(lesson)[: index + 1])
-    answers = (UNKNOWN,) * passed + (None,) * (len(lesson.predictions) - passed)
-    return replace(begin(lesson), place=index, answers=answers, draft=shared.draft)

@@ -127,7 +127,6 @@ def _read_all() -> tuple[Lesson | LessonError, ...]:
 
 @cache
 def file_names() -> tuple[str, ...]:
-    """The files of the course, in order."""
     if taught and not is_folder(Path(taught)):
         return (Path(taught).name,)
     names = (entry.name for entry in (Path(taught) if taught else files("shardviz.lessons")).iterdir())

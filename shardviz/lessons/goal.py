@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
-    from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+    from shardviz.sharding import Mesh
 
 
 _KEPT = {

@@ -31,9 +31,6 @@ MAX_WRONG = 3
 
 _KEYS = ("title", "see", "screen", "explain", "hints", "program")
 _KEYS_OF_TABLES = ("setup", "predict", "goal", "solution", "figures", "write")
-_PREDICT = ("question", "ask", "wrong", "with", "before", "screen", "tolerance", "again")
-_AGAIN = ("question", "wrong", "with", "tolerance")
-_FIGURE = ("says", "ask", "question", "with")
 _GOAL = ("text", "mesh", "holds", "collectives", "ends", "at_most", "axis_types", "may_change")
 _CONDITIONS = _GOAL[1:-1]
 _WRITE = ("task", "starter", "solution", "hints", "mesh", "target", "collectives", "bytes", "reference")
@@ -72,6 +69,7 @@ def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
     asked = whole.tables("predict")
     if not asked:
         whole.fail("predict", "nothing is asked", "write [[predict]] and its keys below")
+    told = whole.tables("figures") if "figures" in whole else ()
     return Lesson(
         name=re.sub(r"^\d+-|\.toml$", "", name),
         number=number,
@@ -86,14 +84,12 @@ def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
         solution=_varied(whole, "solution", setup),
         program=_code(whole, "program") if "program" in whole else "",
         writing=_writing(whole.table("write"), setup, draft) if "write" in whole else None,
-        figures=tuple(_figure(table, setup, asked) for table in whole.tables("figures"))
-        if "figures" in whole
-        else (),
+        figures=tuple(_figure(table, setup, asked) for table in told),
     )
 
 
 def _prediction(table: StrictTable, setup: Options, draft: ProblemForm, screen: str) -> Prediction:
-    table.only(_PREDICT)
+    table.only(("question", "ask", "wrong", "with", "before", "screen", "tolerance", "again"))
     asked = Prediction(
         question=table.text("question"),
         ask=table.text("ask"),
@@ -106,7 +102,7 @@ def _prediction(table: StrictTable, setup: Options, draft: ProblemForm, screen: 
     if "again" not in table:
         return asked
     again, own = table.table("again"), _put_over(_options(table.table("with", {})), setup)
-    again.only(_AGAIN)
+    again.only(("question", "wrong", "with", "tolerance"))
     tolerance = _tolerance(again, asked.tolerance)
     return replace(
         asked,
@@ -140,7 +136,7 @@ def _tolerance(table: StrictTable, default: Fraction | None) -> Fraction | None:
 
 def _figure(table: StrictTable, setup: Options, asked: Sequence[StrictTable]) -> TextFigure:
     """A figure of the text; its problem is the setup, or that of a question, with keys put over it."""
-    table.only(_FIGURE)
+    table.only(("says", "ask", "question", "with"))
     options = setup
     if "question" in table:
         number = table.count("question", len(asked))

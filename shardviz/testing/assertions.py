@@ -77,7 +77,6 @@ def assert_collectives(
     Raises `AssertionError` with the expected and actual collectives and their source lines, also if a loop of
     unknown length or unreadable text leaves a number unknown. Raises `QuestionError` if nothing is checked,
     for an axis that the mesh does not have, and for `max_seconds` without a target."""
-
     expected = {
         "all-gather": all_gather,
         "all-reduce": all_reduce,
@@ -244,7 +243,6 @@ def assert_fits(
     Raises `AssertionError` with a table of the memory if it does not fit with all that a compiler may
     allocate beyond the estimate. Raises `QuestionError` as `shardviz.model` does, and for a chip whose memory
     is unknown."""
-
     from shardviz.api.modelling import model as model_report
 
     report = model_report(

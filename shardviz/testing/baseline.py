@@ -9,11 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from shardviz.answers.programs import diff
 from shardviz.documents.summaries import load_summary, save_summary, summary_text
 from shardviz.errors import QuestionError, quote
 from shardviz.render.programs.changes_view import short_path
-from shardviz.reports.changes import ReportChanges, ReportSummary, parse_limits
+from shardviz.reports.changes import ReportChanges, ReportSummary, broken_limits, parse_limits, report_changes
 from shardviz.testing.assertions import TIMEOUT, report_on
 from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
 
@@ -74,8 +73,8 @@ def check_baseline(
     if before is None:
         _write(after, file, renews)
         return
-    answer = diff(before, after, limits)
-    changes, broken = answer.changes, answer.broken
+    changes = report_changes(before, after)
+    broken = broken_limits(limits, changes)
     if changes.is_same_hardware and not broken and (fail_on is not None or not _differs(changes)):
         return
     from shardviz.render.programs.changes_view import changes_text

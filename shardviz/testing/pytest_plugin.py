@@ -40,16 +40,13 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
-    written = sorted(
-        {
-            str(words)
-            for reports in terminalreporter.stats.values()
-            for report in reports
-            for name, words in getattr(report, "user_properties", ())
-            if name == PROPERTY
-        }
-    )
+    written = {
+        str(words)
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, words in getattr(report, "user_properties", ())
+        if name == PROPERTY
+    }
     if written:
         terminalreporter.section("shardviz baselines")
-        for words in written:
-            terminalreporter.write_line(words)
+        terminalreporter.write_line("\n".join(sorted(written)))

@@ -13,16 +13,7 @@ from shardviz.errors import QuestionError, quote
 from shardviz.forms.options import form_from_table
 from shardviz.forms.form import TABLE_KEYS, ProblemForm
 
-DOCUMENTS = (
-    "matmul_cases",
-    "collectives",
-    "layouts",
-    "tensor_parallel",
-    "fully_sharded",
-    "layers",
-    "einshard",
-    "scaling_book",
-)
+DOCUMENTS = "matmul_cases collectives layouts tensor_parallel fully_sharded layers einshard scaling_book"
 """The tables, in the order of the menu."""
 
 
@@ -64,7 +55,7 @@ def examples() -> tuple[Example, ...]:
         Example(
             document["title"], entry["title"], entry["look"], entry["screen"], entry, entry.get("name", "")
         )
-        for name in DOCUMENTS
+        for name in DOCUMENTS.split()
         for document in [tomllib.loads((files(__package__) / f"{name}.toml").read_text(encoding="utf-8"))]
         for entry in document["example"]
     )

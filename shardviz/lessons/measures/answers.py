@@ -24,7 +24,6 @@ class AnswerKind:
     write: Callable[[Any], str]
 
     def answer(self, value: object) -> ComputedAnswer:
-        """The answer that is this value."""
         return ComputedAnswer(self.read, self.write, self.write(value))
 
     def shown(self, text: str) -> str:
@@ -203,7 +202,6 @@ def collectives_text(sent: tuple[Sent, ...]) -> str:
 
 
 def one_of(choices: Sequence[str]) -> AnswerKind:
-    """An answer that is one of a few words."""
 
     def read(text: str) -> str:
         answer = text.strip().lower()

@@ -45,7 +45,6 @@ def held(resolved: ResolvedProblem, device: str, round: str) -> tuple[float, ...
 
 
 def result(resolved: ResolvedProblem, device: str) -> tuple[float, ...]:
-    """The numbers with which a device ends."""
     mesh = walk_of(resolved).mesh
     number = mesh.device_id(position_of(mesh, device))
     return tuple(results_of(resolved)[number].reshape(-1).tolist())

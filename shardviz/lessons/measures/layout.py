@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.devices.job import Job, group_span
 from shardviz.errors import QuestionError, plural, quote
-from shardviz.lessons.measures.answers import (
-    AnswerKind,
-    ComputedAnswer,
-    check,
-    coordinates,
-    whole_number,
-)
+from shardviz.lessons.measures.answers import AnswerKind, ComputedAnswer, check, coordinates, whole_number
 from shardviz.lessons.measures.subject import array_named, layout_named, position_of
 from shardviz.notation.notations import find_notation, read_sharding
 from shardviz.notation.reading import Context, Reading
@@ -57,7 +51,6 @@ def device(resolved: ResolvedProblem, *places: str) -> int:
 
 
 def coordinates_of(resolved: ResolvedProblem, device: str) -> tuple[tuple[str, int], ...]:
-    """The coordinates of a device."""
     mesh = resolved.problem.mesh
     places = mesh.coords(position_of(mesh, device))
     return tuple(sorted(zip(mesh.axis_names, places, strict=True)))
@@ -91,7 +84,6 @@ def spelled(resolved: ResolvedProblem, array: str, notation: str) -> ComputedAns
 
 
 def result_spec(resolved: ResolvedProblem, notation: str = "string") -> ComputedAnswer:
-    """The sharding of the plan's result."""
     result = resolved.problem.result.with_spec(resolved.plan.result_spec)
     return _spec_answer(result, resolved.problem.mesh, notation)
 

@@ -10,13 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
 from shardviz.errors import QuestionError, quote
-from shardviz.lessons.measures.answers import (
-    SECONDS,
-    AnswerKind,
-    ComputedAnswer,
-    Sent,
-    check,
-)
+from shardviz.lessons.measures.answers import SECONDS, AnswerKind, ComputedAnswer, Sent, check
 from shardviz.lessons.measures.subject import resolve_once, walk_of
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.pricing.priced_plan import COMPUTE, HBM, LATENCY
@@ -48,7 +42,6 @@ def sent_by(plan: Plan) -> tuple[Sent, ...]:
 
 
 def count(resolved: ResolvedProblem, op: str) -> int:
-    """The number of collectives of a kind in the plan."""
     check(op, OPS, "no plan has {}")
     return sum(step.op == op for step in resolved.plan.collectives)
 

@@ -44,7 +44,6 @@ def array_named(resolved: ResolvedProblem, name: str) -> ShardedArray:
 
 
 def layout_named(resolved: ResolvedProblem, name: str) -> Layout:
-    """The layout of an array on the mesh of the problem."""
     return Layout(array_named(resolved, name), resolved.problem.mesh)
 
 
