@@ -73,18 +73,9 @@ def arguments_in(lines: Instructions) -> tuple[ProgramArgument, ...]:
         if array is not None and number is not None:
             sharding = line.search(_WRITTEN_SHARDING)
             (placed,) = placed_arrays(line.shape) or (None,)
-            arguments.append(
-                ProgramArgument(
-                    number,
-                    line.name,
-                    line.op_name,
-                    array,
-                    number in donated,
-                    sharding[1] if sharding else "",
-                    placed.bytes if placed else 0,
-                    placed.space if placed else HBM,
-                )
-            )
+            memory = (placed.bytes, placed.space) if placed else (0, HBM)
+            own = (array, number in donated, sharding[1] if sharding else "", *memory)
+            arguments.append(ProgramArgument(number, line.name, line.op_name, *own))
     return tuple(sorted(arguments, key=lambda argument: argument.number))
 
 
@@ -146,8 +137,7 @@ def _joined_of(_: object, parts: Sequence[Origin | None]) -> Origin | None:
 
 
 def _joined(origins: Sequence[Origin | None], only_moved: bool = True) -> Origin | None:
-    """The origin of a value that is made of others with these origins; None where one is unknown, or there
-    are too many arguments."""
+    """The origin of a value made of others; None where one is unknown, or there are too many arguments."""
     if only_moved and len(origins) == 1:
         return origins[0]
     known = [origin for origin in origins if origin is not None]

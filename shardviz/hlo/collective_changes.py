@@ -26,8 +26,7 @@ def collective_changes(
     gone, here = lacking(before, after), lacking(after, before)
     if not gone and not here:
         return _moved(before, after) if in_order else ()
-    changes: list[str] = []
-    changes += [
+    changes = [
         f"{plural(len(parts), whole.op)}{over(parts)} joined into one of {human_bytes(whole.bytes)}"
         for parts, whole in _sums(gone, here)
     ]
@@ -57,7 +56,6 @@ def _reads(collective: Collective) -> tuple[object, ...]:
 
 
 def _beside(collective: Collective) -> list[str]:
-    """The matmuls that run beside it."""
     return [work.op for work in collective.overlapped if work.op == "matmul"]
 
 
@@ -106,23 +104,11 @@ def _sums(many: list[Collective], few: list[Collective]) -> list[tuple[list[Coll
 
 
 _BECAME = (
-    (
-        "all-reduce",
-        ("reduce-scatter", "all-gather"),
-        "an all-reduce{over} became a reduce-scatter and an all-gather",
-    ),
-    (
-        "all-reduce",
-        ("reduce-scatter",),
-        "an all-reduce{over} and the slice after it became a reduce-scatter: {bytes}",
-    ),
-    (
-        "reduce-scatter",
-        ("all-reduce",),
-        "a reduce-scatter{over} became an all-reduce and a slice after it: {bytes}",
-    ),
+    ("all-reduce", ("reduce-scatter", "all-gather"), "became a reduce-scatter and an all-gather"),
+    ("all-reduce", ("reduce-scatter",), "and the slice after it became a reduce-scatter: {bytes}"),
+    ("reduce-scatter", ("all-reduce",), "became an all-reduce and a slice after it: {bytes}"),
 )
-"""A collective, those between the same devices that do its work now, and a sentence."""
+"""A collective, those between the same devices that do its work now, and what happened to it."""
 
 
 def _replaced(gone: list[Collective], here: list[Collective]) -> list[str]:
@@ -133,7 +119,8 @@ def _replaced(gone: list[Collective], here: list[Collective]) -> list[str]:
             new = [next(iter(_with(other, old, here)), None) for other in others]
             taken = [collective for collective in new if collective is not None]
             if len(taken) == len(new):
-                changes.append(says.format(over=over([old]), bytes=bytes_of(old, taken[0])))
+                happened = says.format(bytes=bytes_of(old, taken[0]))
+                changes.append(f"{one(op)}{over([old])} {happened}")
                 gone.remove(old)
                 for collective in taken:
                     here.remove(collective)
@@ -199,7 +186,6 @@ def of_bytes(collectives: Sequence[Collective]) -> str:
 
 
 def _alterations(old: Collective, new: Collective) -> list[str]:
-    """The differences of a collective that is still what it was: a type, a shape, or how it runs."""
     said = []
     if old.dtype != new.dtype:
         said.append(f"{old.dtype} became {new.dtype}, {bytes_of(old, new)}")

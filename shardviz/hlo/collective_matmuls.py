@@ -196,7 +196,6 @@ class _Search:
         return frozenset(value for value in whole if self._multiplies(value, whole))
 
     def _multiplies(self, user: ProgramValue, values: Collection[ProgramValue]) -> bool:
-        """Return whether a matmul multiplies one of the values."""
         return any(ProgramValue(line) in values for line in self._lines.factors_of(user.line))
 
     def _added(self, user: ProgramValue, sums: Set[ProgramValue]) -> set[ProgramValue]:
@@ -234,10 +233,8 @@ class _Search:
         }
 
     def _chains(self) -> list[Chain]:
-        """The permutes that hang together, in program order.
-
-        A sum may begin with zeros, which are sent on before anything is added to them. XLA sends them once
-        for all sums of one shape: such a permute begins several chains."""
+        """The permutes that hang together, in program order; one that sends the zeros with which several sums
+        of one shape begin, as XLA does once for all, begins several chains."""
         links = {value: self._linked(ring) for value, ring in self._rings.items() if ring.op}
         first = {value: ring for value, ring in self._rings.items() if ring.sums and links[value] <= ring.met}
         chain_of: dict[ProgramValue, Chain] = {}
@@ -268,10 +265,8 @@ class _Search:
         return sorted(all_chains, key=lambda chain: min(self._order[ring.value] for ring in chain.rings))
 
     def _count_rounds(self, chain: Chain) -> None:
-        """Count the runs of each until the array is around.
-
-        A loop counts that sends on what its round before has brought; one around all of it, over the layers
-        of a model, does not."""
+        """Count the runs of each until the array is around: those of a loop that sends on what its round
+        before has brought, not of one around it, over the layers of a model."""
         members = {ring.value for ring in chain.rings}
         loops = {
             ring.value.line.home
@@ -384,7 +379,7 @@ def _are_opposite(one: Chain, other: Chain) -> bool:
 
 
 def _is_larger(one: ProgramValue, other: ProgramValue) -> bool:
-    """Return whether the first array of one result has more elements than that of another."""
+    """Return whether the first array of one result is larger than that of another."""
     return prod(sizes(one.line)) > prod(sizes(other.line))
 
 

@@ -41,8 +41,7 @@ class CutGather(NamedTuple):
 def cut_gathers(
     values: Values, found: Iterable[tuple[Collective, Instruction]], devices: int
 ) -> Iterator[CutGather]:
-    """The arrays of a program of so many devices that are replicated only to be sliced; `found` are its
-    collectives, each with its line."""
+    """The arrays that a program on so many devices replicates only to slice them, by its collectives."""
     gathers = [(record, line) for record, line in found if record.op == "all-gather" and record.arrays == 1]
     known = {record.name: record for record, _ in gathers}
     for last, line in gathers:

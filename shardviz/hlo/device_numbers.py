@@ -144,10 +144,9 @@ def program_mesh(
 ) -> tuple[Mesh | None, DeviceNumbers]:
     """The mesh of a program, and how its numbers are positions there.
 
-    It is the one `given`, in the order in which the text writes that out, or else what `infer` asks for.
-    The text has the meshes that are `written` outside of groups, and those of the `instructions`.
-    Where it writes the mesh out in several orders, none of which counts up, no position is known
-    (`DeviceNumbers.orders`)."""
+    It is the one `given`, in the order in which the text writes that out, or else what `infer` asks for. The
+    text has the meshes that are `written` outside of groups, and those of the `instructions`. Where it has
+    the mesh in several orders, none of which counts up, no position is known (`DeviceNumbers.orders`)."""
     if given is None and not infer:
         return None, numbers
     written = [*written]
@@ -186,12 +185,9 @@ def written_meshes(header: str, text: str, sharding: int) -> list[WrittenMesh]:
 def _mesh_of_instructions(
     instructions: Iterable[Instruction], numbers: DeviceNumbers, written: Iterable[WrittenMesh]
 ) -> Mesh | None:
-    """The coarsest mesh whose axes, or parts of axes, explain the groups of all collectives.
-
-    Sizes and names are those of a mesh that is `written`, where that explains all groups; else the axes are
-    called axis_0, axis_1, …, as XLA does. None when there are no groups, when some follow no axes, or when no
-    mesh has the axes of all. A permute has a say where its pairs link devices to rings or chains that are
-    such groups."""
+    """The coarsest mesh whose axes, or parts of axes, explain the groups of all collectives: one that is
+    `written`, else with the axes axis_0, axis_1, …, as XLA calls them. None without groups, or where no mesh
+    has the axes of all. A permute counts whose pairs link devices to rings or chains that are such groups."""
     keys = ("replica_groups", "source_target_pairs", "use_global_device_ids")
     cases = {
         (*map(line.attributes.get, keys), line.form.has_channel, line.opcode): line for line in instructions

@@ -64,10 +64,9 @@ class DumpFile(NamedTuple):
 
 
 def dump_files(paths: Iterable[str], module: str) -> tuple[DumpFile, ...]:
-    """The files of the program `module` (``jit_f``), in the order in which the compiler wrote them.
-
-    Where a process has compiled several programs of that name, those of the last. Shardy's files come
-    before the module that XLA dumped after it."""
+    """The files of the program `module` (``jit_f``), in the order in which the compiler wrote them; of
+    several programs of that name those of the last. Shardy's come before the module that XLA dumped after
+    it."""
     by_number: dict[int, list[tuple[tuple[int, int], DumpFile]]] = {}
     for path in paths:
         match = _SHARDY_FILE.fullmatch(path) or _FILE.fullmatch(path.rpartition("/")[2])
@@ -155,12 +154,11 @@ class Dump:
 class PassStage:
     """One step of the compiler that changed shardings or collectives.
 
-    `kind` is "input", "propagation" (Shardy), "partitioner" (the first collectives), "rewrite" (a later
-    pass) or "schedule" (the final module). `title` says in a few words what it did, `changes` in a sentence
-    each, `pass_name` is the compiler's name. `splits` are those that the stage decided; at the input those
-    that were given. Collectives are those before and after, in program order, and `collective_matmuls` what
-    permutes after it make up. Of the texts, `before_text` is that right before the pass, and for the
-    schedule that after the stage before."""
+    `kind` is "input", "propagation" (Shardy), "partitioner" (the first collectives), "rewrite" (a later pass)
+    or "schedule" (the final module). `title` says in a few words what it did, `changes` in a sentence each,
+    `pass_name` is the compiler's name. `splits` are those that the stage decided; at the input those given.
+    Collectives are those before and after, in program order, and `collective_matmuls` what permutes after it
+    make up. `before_text` is that right before the pass, of the schedule that after the stage before."""
 
     kind: str
     title: str
@@ -174,8 +172,7 @@ class PassStage:
     collective_matmuls: tuple[CollectiveMatmul, ...] = ()
 
     def diff(self) -> tuple[str, ...]:
-        """A unified diff of the two modules, layouts, metadata and backend_config folded away; empty for the
-        input, which has nothing before it."""
+        """A unified diff of the modules without layouts, metadata, backend_config; empty for the input."""
         from difflib import unified_diff
 
         if not self.before_text:
@@ -305,10 +302,8 @@ def _hlo_stages(states: Sequence[_State], has_input: bool) -> Iterator[PassStage
 
 
 def _partitioning(earlier: Sequence[_State], after: _State) -> PassStage:
-    """The partitioner's work, from the modules before its own dump.
-
-    The passes within it leave dumps too, of half of its work: `tried` is what it put in first, of which
-    some may be gone at the end."""
+    """The partitioner's work; the passes within it leave dumps too, of half of it: what it `tried` first may
+    be gone at the end."""
     first = earlier[0]
     inside = [index for index, state in enumerate(earlier) if len(state.collectives) > len(first.collectives)]
     marked = [index + 1 for index, state in enumerate(earlier) if _BEFORE_PARTITIONING in state.dump.name]

@@ -64,9 +64,8 @@ def gradients(values: Values, names: Sequence[str]) -> dict[str, tuple[int, ...]
 
 
 def _parameters(sets: Iterable[frozenset[int]], names: Sequence[str]) -> Iterator[int | None]:
-    """The parameter of each family of results that share an argument, None where none can be told.
-
-    Each set has the arguments of one result: those of Adam are {mean}, {square}, {weight, mean, square}."""
+    """The parameter of each family of results that share an argument, None where none can be told; each set
+    has the arguments of one result: those of Adam are {mean}, {square}, {weight, mean, square}."""
     families: list[list[frozenset[int]]] = []
     for result in dict.fromkeys(sets):
         related = [family for family in families if any(map(result.intersection, family))]
@@ -171,8 +170,7 @@ def _joined(value: ProgramValue, parts: Sequence[_Reached]) -> _Reached:
 
 class _Look(NamedTuple):
     """A value as `_GradientUses` sees it: whether an operation of the backward pass alone computes it (passes
-    may share a constant), whether it is computed outside of what is differentiated, and what it is made of,
-    as far as that is followed."""
+    may share a constant), or one outside of what is differentiated; and what it is made of, if followed."""
 
     is_backward: bool
     is_outside: bool
@@ -196,8 +194,7 @@ class _GradientUses:
         self._looks = max_looks(values.lines.text)
 
     def moves_gradients(self, line: Instruction) -> bool:
-        """Return whether each operand of a collective is certainly computed of gradients, and no model takes
-        the result."""
+        """Return whether all operands are certainly computed of gradients, and no model takes the result."""
         values = [*map(ProgramValue, self._values.lines.taken(line))]
         is_made = (
             bool(values) and not any(map(self._is_gradient, values)) and all(map(self._has_gradient, values))

@@ -66,10 +66,8 @@ _DEVICE_IDS = re.compile(r"\[([\d, ]*)\](?:T\(([\d, ]*)\))?")
 
 @lru_cache(maxsize=256)
 def parse_replica_groups(text: str, devices: int) -> ReplicaGroups:
-    """Groups in any of the three forms; `devices` is how many ``{}`` means.
-
-    Raises `NotationError` for text that is none of them, and for an iota or a mesh that does not
-    multiply out."""
+    """Groups in any of the three forms; `devices` is how many ``{}`` means. Raises `NotationError` for text
+    that is none of them, and for an iota or a mesh that does not multiply out."""
     text = text.strip()
     if text.startswith("{"):
         return _listed(text, devices)

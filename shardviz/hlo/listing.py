@@ -74,9 +74,8 @@ class ListedLine:
     A head has an even `depth`, its instructions one more; what a loop, a call or a branch runs comes right
     after the line that does, one deeper. A head's `opcode` is "ENTRY" or how it is called ("body"), and its
     `operands` name the caller. Of a fusion, `holds` tells what it does, as opcodes. `collective` is the one
-    that this line is, or begins. `ends` is the number of the line that begins what this one ends (a done),
-    None elsewhere. `repeats` counts the lines in a row that take elements of one tuple, where they share it.
-    """
+    that this line is, or begins. `ends` is the number of the line that begins what this one ends (a done).
+    `repeats` counts the lines in a row that take elements of one tuple, where they share it."""
 
     depth: int
     name: str
@@ -207,8 +206,7 @@ class _Lister:
         return True
 
     def _append(self, line: ListedLine, made: Instruction, started: dict[str, int]) -> None:
-        """Append a line with what it holds, the collective that it begins, and the line whose work it ends.
-
+        """Append a line with what it holds, the collective that it begins, and the line whose work it ends;
         `started` has the lines of this computation that began what is under way, by the instruction's name,
         for a fused one by opcode and channel, for a transfer between slices by its rendezvous too."""
         number = begun = len(self._lines)
@@ -293,11 +291,9 @@ def _attributes(text: str) -> tuple[str, ...]:
 
 
 def strip_metadata(line: str) -> str:
-    """One line of HLO, StableHLO or Shardy text without what only a compiler wants to know.
-
-    Left out: layouts, metadata, backend_config, frontend_attributes, source locations, and the rules by
-    which Shardy propagates. Shapes, operands, groups and shardings stay. Any text is folded in linear time.
-    """
+    """One line of HLO, StableHLO or Shardy text without what only a compiler wants to know, in linear time:
+    layouts, metadata, backend_config, frontend_attributes, source locations, and the rules by which Shardy
+    propagates. Shapes, operands, groups and shardings stay."""
     kept, position = [], 0
     while match := _HIDDEN.search(line, position):
         kept.append(line[position : match.start()])

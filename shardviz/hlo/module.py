@@ -117,11 +117,9 @@ def is_hlo(text: str) -> bool:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Around a function that reads a text, in which Python does not search for circles of objects meanwhile.
-
-    Reading makes none, but for that search all objects are looked at again and again as they become more: of
-    30 MB it takes a third of the time. Nothing is marked as old afterwards: garbage that others have made
-    would wait with it."""
+    """Around a function that reads a text: Python does not search for circles of objects meanwhile. Reading
+    makes none, and of 30 MB that search takes a third of the time, as all objects are looked at again and
+    again. Nothing is marked as old afterwards: garbage that others have made would wait with it."""
     is_stopped = gc.isenabled()
     gc.disable()
     try:
@@ -142,19 +140,16 @@ def read_hlo(
 ) -> HloModule:
     """The collectives in HLO text as XLA prints it, before or after any pass.
 
-    With a `mesh`, each collective gets the axes that its groups follow, and its groups are ids of that
-    mesh's devices (`Mesh.device_order`); without one they are XLA's own numbers, positions in the
-    module's device assignment. `infer` asks for the coarsest mesh that explains the groups where none is
-    given. A collective in a loop counts as often as the loop is known to run, in a called computation once
-    for each call, in a branch of a conditional once (`in_branch`). A start and its done are one.
+    With a `mesh`, each collective gets the axes that its groups follow, and its groups are ids of that mesh's
+    devices (`Mesh.device_order`); without one they are XLA's own numbers, positions in the module's device
+    assignment. `infer` asks for the coarsest mesh that explains the groups where none is given. A collective
+    in a loop counts as often as the loop is known to run, in a called computation once for each call, in a
+    branch of a conditional once (`in_branch`). A start and its done are one.
 
-    `origins` asks where each operand comes from, which takes longer. Of a program on several TPU slices
-    the text is that of one slice; the mesh is that of all, and `slices` says on which slice each of its
-    positions is (by default they follow one another).
-
-    Text that is cut off or damaged gives what can be read; `HloModule.unread` tells the rest. Raises
-    `NotationError` for a text that is not HLO, `QuestionError` when the mesh has another number of devices.
-    """
+    `origins` asks where each operand comes from, which takes longer. Of a program on several TPU slices the
+    text is that of one slice; the mesh is that of all, and `slices` says on which slice each of its positions
+    is (by default they follow one another). Of damaged text `HloModule.unread` tells what cannot be read.
+    Raises `NotationError` for text that is not HLO, `QuestionError` for a mesh of other devices."""
     return Reader(text, mesh, slices).read(infer=infer, origins=origins)
 
 
@@ -270,8 +265,7 @@ class Reader:
         chosen: Collection[int],
         has_origins: bool,
     ) -> Iterator[tuple[Collective, Instruction]]:
-        """The collectives whose lines are `in_order`, each with its line; with their origins those that have
-        no name get the places of the operations that they are for."""
+        """The collectives `in_order` with their lines; with origins, nameless ones get places they serve."""
         records = Records(self.lines, self.numbers, self.mesh)
         schedules = Schedules(self.lines, self.collectives)
         repeated = schedules.repeated | self._recvs
@@ -342,8 +336,7 @@ class Reader:
         return by_home
 
     def _place(self, line: Instruction) -> dict[str, str]:
-        """The ``file:line`` of a collective or of the fusion or wrapper around it, else its op name, as
-        `source`; and that name."""
+        """The `source` of a collective, or of the fusion or wrapper around it, and its op name."""
         metadata, caller = self._metadata(line), site_of(self.lines, line.home)
         for _ in range(MAX_WRAPPERS):
             if caller is None or not _PLACES.isdisjoint(metadata):
@@ -409,10 +402,8 @@ class Reader:
 
 def _module(text: str) -> re.Match[str] | None:
     """The first header of a module, in front of which a log may say when it was written."""
-    for module in _MODULE.finditer(text):
-        if text.find('"', line_at(text, module.start())[0], module.start()) < 0:
-            return module
-    return None
+    headers = ((module, module.start()) for module in _MODULE.finditer(text))
+    return next((module for module, at in headers if text.find('"', line_at(text, at)[0], at) < 0), None)
 
 
 def _stray(text: str, start: int, stop: int, is_one: bool) -> bool:

@@ -1,9 +1,8 @@
 """The place in the user's program that a compiler's operation is named after.
 
-JAX names operations after the function and the scopes (`jax.named_scope`, a module's name) that they stand
-in, and compilers keep these names: ``jit(program)/transpose(jvp(H))/dot_general``. XLA names a collective
-after the operation for which it inserts it: a sum after the one whose parts it adds, all others after the one
-that wants the value."""
+JAX names operations after the function and the scopes (`jax.named_scope`, modules) that they stand in, and
+compilers keep these names: ``jit(program)/transpose(jvp(H))/dot_general``. XLA names a sum after the
+operation whose parts it adds, all other collectives after the one that wants the value."""
 
 from __future__ import annotations
 
@@ -120,10 +119,9 @@ def _inner(name: str) -> str:
 class NamelessCollectives:
     """Finds the operations on both sides of collectives of one text that have no name.
 
-    For several TPU slices libtpu takes collectives apart and drops their names, but the operations on
-    both sides keep theirs. From a collective they are reached through whatever only moves its elements,
-    fusions and loops too. What gathers a sum at once may be a part of that sum, or for who takes it: the
-    operations of both sides are told."""
+    For several TPU slices libtpu takes collectives apart and drops their names, but the operations on both
+    sides keep theirs. They are reached through whatever only moves elements, fusions and loops too. What
+    gathers a sum at once may be a part of that sum, or for who takes it: both sides are told."""
 
     def __init__(self, values: Values, transfers: Iterable[CrossSliceTransfer]) -> None:
         self._values = values

@@ -99,8 +99,7 @@ def site_of(lines: Instructions, home: Computation) -> Instruction | None:
 
 
 def independent(lines: Instructions, line: Instruction) -> Iterator[Instruction]:
-    """The instructions around a collective that could run beside it: those that neither lead to it nor take
-    what it makes."""
+    """The instructions that could run beside a collective: none leads to it, or takes what it makes."""
     line = site_of(lines, line.home) or line
     bound = {*reached([line], lines.taken), *reached([line], lines.users)}
     return (other for other in lines.of(line.home) if other not in bound)

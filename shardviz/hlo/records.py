@@ -46,10 +46,8 @@ class CollectiveShapes:
 
 @dataclass(frozen=True)
 class Members:
-    """The devices that take part: how many in a group, the axes that the groups follow, and the groups' ids.
-
-    `groups` is None where there are too many ids to list; `count` of the groups is 0 where that is unknown.
-    """
+    """The devices that take part: how many in a group, the axes that the groups follow, and the groups' ids,
+    None where there are too many to list; `count` of the groups is 0 where that is unknown."""
 
     size: int
     axes: tuple[str, ...] = ()

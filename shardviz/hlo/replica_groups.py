@@ -111,10 +111,9 @@ class ReplicaGroups:
     ) -> ReplicaGroups:
         """The groups as device numbers ``replica * partitions + partition``.
 
-        What the ids of the text mean depends on `channel` (a channel_id is there) and on `use_global`
-        (use_global_device_ids; None for ops that have no such attribute), as XLA's
-        `GetCollectiveOpGroupMode` has it: replicas, partitions, replicas with all their partitions, or
-        already device numbers."""
+        The ids of the text are, by `channel` (a channel_id is there) and `use_global` (use_global_device_ids;
+        None for ops without it), replicas, partitions, replicas with all their partitions, or already device
+        numbers, as in XLA's `GetCollectiveOpGroupMode`."""
         if channel and use_global:
             return self
         if channel and use_global is None:
@@ -123,8 +122,7 @@ class ReplicaGroups:
         return self._spread(partitions, ONE, every) if channel else self._spread(partitions, every, ONE)
 
     def _spread(self, scale: int, copies: Digit, filling: Digit) -> ReplicaGroups:
-        """Every id times `scale`, with those of the loop `filling` behind it, and every group once for each
-        id of the loop `copies`."""
+        """Every id times `scale`, with those of `filling` behind it; each group once for each of `copies`."""
         if scale == copies.size == filling.size == 1:
             return self
         if self.lists is None:
@@ -195,9 +193,8 @@ def check_listable(total: int, text: str) -> None:
 
 
 def axis_groups(axes: Iterable[SubAxis], sizes: AxisSizes) -> ReplicaGroups:
-    """The groups of a collective over `axes`, as positions in a mesh of those `sizes`.
-
-    Raises `NotationError` when the axes overlap."""
+    """The groups of a collective over `axes`, as positions in a mesh. Raises `NotationError` when axes
+    overlap."""
     inner = part_digits(axes, sizes)
     outer: list[Digit] = []
     top = math.prod(sizes.values())

@@ -1,6 +1,5 @@
-"""A question about a whole model and its answer: the step, the memory of a device, and what moves from one
-answer to another. A step is the plans of the embedding, of one of the layers, which are alike, and of the
-logits, in a train step with the loss of each token."""
+"""A question about a whole model and its answer: the memory of a device, what moves from one answer to
+another, and the step: the plans of embedding, layer, and logits, in a train step with each token's loss."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ USUAL_SEQUENCE = 4096
 
 @dataclass(frozen=True)
 class ModelQuestion:
-    """A model whose parameters are split, the tokens of a step, and what prices it; `training` is None for
-    the forward pass alone."""
+    """A model whose parameters are split, the tokens of a step, its prices, and perhaps its training."""
 
     split: SplitModel
     tokens: Tokens
@@ -231,8 +229,7 @@ class ModelMemory:
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """The memory of a device and the step of a model; `step` is None where nothing says how the parameters
-    are used."""
+    """The memory and the step of a model; `step` is None where nothing says how the parameters are used."""
 
     question: ModelQuestion
     memory: ModelMemory
@@ -247,8 +244,7 @@ def answered(question: ModelQuestion) -> ModelAnswer:
 
 @dataclass(frozen=True)
 class MovedCollective:
-    """Collectives over the same axes in a part and a phase of a step, in two answers: how many, their bytes
-    and their seconds, of all runs together."""
+    """Collectives over the same axes in a part and a phase of a step: figures of all runs in two answers."""
 
     part: str
     phase: Phase
@@ -363,8 +359,8 @@ def cache_array(split: SplitModel, tokens: Tokens, dtype: str = "") -> ShardedAr
 
 
 def _working_bytes(step: ModelStep, optimizer: Optimizer | None) -> int:
-    """The most that any part holds beside its own parameters and their state: with the activations of the
-    layers before it, then with the gradients of those behind it, whose backward pass is first."""
+    """The most that any part holds beside its parameters and their state: with the activations of layers
+    before it, then with the gradients of those behind it, whose backward pass is first."""
     most = kept = 0
     for index, part in enumerate(step.parts):
         memory, cost = part.cost.training_memory, part.cost

@@ -39,9 +39,8 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The arrays of a checkpoint, each with the spec in which it was saved, as a model's parameters, the
-    dtype "" where no file says it; the mesh of most of them; the names of those whose shape no file says; and
-    the shapes of stored pieces, by name."""
+    """The arrays of a checkpoint as a model's parameters, each with the spec in which it was saved, the dtype
+    "" where no file says it; the mesh of most; the names without a shape; the shapes of stored pieces."""
 
     model: Model
     mesh: Mesh | None

@@ -51,9 +51,8 @@ class ModelPart:
 
 
 def model_parts(split: SplitModel, tokens: Tokens, *, with_loss: bool = False) -> tuple[ModelPart, ...]:
-    """The embedding, the layers and the logits of a model, with the loss of each token where that is asked
-    for. Raises `QuestionError` for an architecture that is not known, a parameter that does not fit it, and
-    layers that are not split alike."""
+    """The embedding, the layers and the logits of a model, perhaps with the loss of each token. Raises
+    `QuestionError` for an unknown architecture, parameters that do not fit it, and layers not split alike."""
     of = architecture_of(split.model)
     known = {bare_name(parameter.parameter.name): parameter for parameter in split.parameters}
     weights: dict[str, tuple[str, PartitionSpec, str]] = {}

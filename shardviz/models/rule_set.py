@@ -1,11 +1,9 @@
 """Rules for the parameters of a model, and the sharding that they give each; alike layers count as one.
 
-Patterns are regular expressions that are searched in a parameter's name, and the first that is found decides
-(EasyLM's `match_partition_rules`). Logical axes are tried in order: each splits the dimension of its name
-where neither that nor its mesh axes are taken (Flax's `logical_to_mesh_axes`).
-
-Python's regular expressions go back and try again, without end where a pattern is ``(.*)*z``. So patterns
-that may go back are searched in a process of their own, by the same `re`, within a limit of time."""
+The first pattern found in a parameter's name decides (EasyLM's `match_partition_rules`). Logical axes are
+tried in order: each splits the dimension of its name where neither that nor its mesh axes are taken (Flax's
+`logical_to_mesh_axes`). Python's regular expressions go back and try again, without end where one is
+``(.*)*z``: those that may go back are searched in a process of their own, within a limit of time."""
 
 from __future__ import annotations
 
@@ -214,8 +212,7 @@ def _of_rank(spec: PartitionSpec, rank: int, mesh: Mesh) -> PartitionSpec:
 
 
 def _of_style(style: str, rank: int, dims: tuple[str, ...], mesh: Mesh) -> PartitionSpec:
-    """``colwise`` splits the outputs, ``rowwise`` the inputs, of an embedding the words (`torch`'s
-    RowwiseParallel)."""
+    """``colwise`` splits outputs, ``rowwise`` inputs, of an embedding words (`torch`'s RowwiseParallel)."""
     axis = named_axis(mesh, TENSOR_AXES)
     if axis is None:
         problem = f"{style} needs a tensor axis, and the mesh {mesh} has none"
@@ -257,8 +254,7 @@ class _PatternSearchError(Exception):
 
 @lru_cache(maxsize=32)
 def first_found(patterns: tuple[str, ...], names: tuple[str, ...]) -> Sequence[int]:
-    """Of each name the number of the first pattern that is found in it, or -1. Raises
-    `_PatternSearchError`."""
+    """By name the number of the first pattern found in it, or -1. Raises `_PatternSearchError`."""
     if all(map(_NEVER_BACK.fullmatch, patterns)):
         searches = [re.compile(pattern).search for pattern in patterns]
         found = ((number for number, search in enumerate(searches) if search(name)) for name in names)
@@ -297,8 +293,7 @@ class UnevenDim(NamedTuple):
 
 @dataclass(frozen=True)
 class SplitParameter:
-    """A parameter and its sharding on a mesh; without `is_matched` no rule says it, and every device has
-    all."""
+    """A parameter and its sharding; without `is_matched` no rule says it, and every device has all."""
 
     parameter: ModelParameter
     spec: PartitionSpec

@@ -1,6 +1,5 @@
 """Inference with a model: prefill, the forward pass of a prompt, and decoding, a step of which makes the next
-token of every sequence of a batch ("How to Scale Your Model", part 7; Pope et al. 2022). Both are planned and
-priced as a train step is; drafts of several tokens and mixes of the two are not modelled."""
+token of every sequence of a batch ("How to Scale Your Model", part 7; Pope et al. 2022)."""
 
 from __future__ import annotations
 
@@ -79,15 +78,13 @@ class ServingAnswer:
 
     @property
     def cache_bytes(self) -> int:
-        """Bytes of one copy of a sequence's keys and values: those that go from prefill to decoding where
-        each has devices of its own."""
+        """Bytes of one sequence's keys and values, which go from prefill to decoding on other devices."""
         of = architecture_of(self.question.model)
         return of.cache_arrays * _cache(self.question, 1, self.cache_dtype).nbytes
 
     @property
     def critical_batch(self) -> float | None:
-        """The smallest batch whose matmuls take as long to compute as to read their weights; None where a
-        figure of the chip is missing."""
+        """The smallest batch whose matmuls take as long to compute as to read their weights, if known."""
         device, cost = self.question.placed.machine.device, self.decode.step.layer.cost
         of, sizes = architecture_of(self.question.model), cost.plan.problem.sizes
         read, flops, dtype = 0, 0.0, ""
@@ -132,8 +129,7 @@ class ServingAnswer:
 
     @property
     def smallest_machine(self) -> str:
-        """The smallest slice, or GPUs, of the same chip with as many devices, a power of two; "" where none
-        is known."""
+        """The smallest slice, or GPUs, of the same chip with as many devices, a power of two, if known."""
         chip, least = CHIPS.get(self.question.placed.machine.chip), self.fewest_devices
         if chip is None or not least:
             return ""

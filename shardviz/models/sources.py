@@ -1,7 +1,5 @@
-"""A model from what a user wrote: a name, a `config.json`, the header of `safetensors`, or a folder of these.
-No weights are read.
-
-The keys of a config and their meaning are those of the configuration classes of `transformers`
+"""A model from what a user wrote: a name, a `config.json`, the header of `safetensors`, or a folder of these;
+no weights are read. The keys of a config are those of `transformers`' configuration classes
 (https://huggingface.co/docs/transformers/model_doc/llama and its neighbours). A file of `safetensors` is 8
 bytes, the length N of its header, little-endian; N bytes of JSON; and the data
 (https://huggingface.co/docs/safetensors/index#format). Of a model in several files
@@ -264,8 +262,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def text_of(path: Path, most: int = MAX_BYTES) -> str:
-    """The text of a file of at most so many bytes. Raises `ModelFileError` for one that cannot be read, and
-    for no text in UTF-8."""
+    """The text of a file of at most so many bytes. Raises `ModelFileError` for others, and if not UTF-8."""
     try:
         with opened(path) as file:
             read = file.read(most + 1)
@@ -366,8 +363,7 @@ def _parameter(table: StrictTable, name: str) -> ModelParameter:
 
 
 def stacked_experts(parameters: Iterable[ModelParameter]) -> Iterator[ModelParameter]:
-    """The parameters, of which those of a layer's experts (``experts.0.w1``, …) are one, as JAX programs hold
-    them; those that are not alike stay apart."""
+    """The parameters, those of a layer's experts (``experts.0.w1``, …) as one, as JAX has them, if alike."""
     groups: dict[str, list[ModelParameter]] = {}
     for parameter in parameters:
         match = _EXPERT.fullmatch(parameter.name)

@@ -1,10 +1,9 @@
 """Problem → Plan: the steps with the least cost.
 
 Every statement may share its work in any way in which the given arrays share it (`work_split`), every array
-take the cheapest moves (`paths`), and every intermediate be in any state. Where the best plan that lets these
-axes, and parts of them, split any dimension is better by more than `MARGIN`, it is the plan. With the result
-the compiler's choice, its dimensions may be split over the axes over which some given array splits them, and
-nothing is left pending."""
+take the cheapest moves (`paths`), every intermediate be in any state. If the best plan that lets these axes,
+and parts of them, split any dimension is better by more than `MARGIN`, it is the plan. An open result may be
+split over the axes over which some given array splits its dimensions, with nothing left pending."""
 
 from __future__ import annotations
 
@@ -58,10 +57,9 @@ class Planner:
         anywhere: bool | None = None,
         is_bounded: bool = True,
     ) -> None:
-        """Plan for a mesh as `placed` on a machine, by default the assumed one. With `anywhere` given only
-        plans are looked at that split the work in any way, or only those that split it as the given arrays
-        are. Without `is_bounded` the plan of a program does not say how far it is from the best, which takes
-        long."""
+        """Plan for a mesh as `placed` on a machine, by default the assumed one. `anywhere` given looks only
+        at plans that split the work in any way, or only as given arrays do. Without `is_bounded` the plan
+        of a program does not say how far it is from the best, which takes long."""
         self.placed = placed or place_mesh(assumed_machine(), mesh)
         if self.placed.machine.family.lacks_links:
             # Collectives take nobody knows how long.
@@ -166,9 +164,8 @@ def is_searched_anywhere(problem: Problem) -> bool:
 
 def is_planned_quickly(problem: Problem) -> bool:
     """Return whether a plan is found in less time than a person notices."""
-    return (
-        problem.is_tree and _ways_at_most(problem, AxisPool.of(problem, into_primes=True)) <= MOST_WAYS_QUICK
-    )
+    pool = AxisPool.of(problem, into_primes=True)
+    return problem.is_tree and _ways_at_most(problem, pool) <= MOST_WAYS_QUICK
 
 
 def _ways_at_most(problem: Problem, pool: AxisPool) -> int:
@@ -179,9 +176,8 @@ def _ways_at_most(problem: Problem, pool: AxisPool) -> int:
 def lower_bound(uses: ArrayUses) -> Cost:
     """A cost below which no plan of a program can go. A plan may move an array once and use the copy several
     times; here every array is charged the moves to its next use alone, and is there for all others as they
-    need it, also with pending sums. The best plan of what is left, a forest, is found as that of a tree is.
-    In H = A·W; G = A·V; Y = H + G the moves of A are charged to H, and the least costs of H and of G lead to
-    that of Y."""
+    need it, also with pending sums. What is left, a forest, is planned as a tree is. In H = A·W; G = A·V; Y =
+    H + G the moves of A are charged to H, and the least costs of H and of G lead to that of Y."""
     ways, total = uses.choices.ways, 0
     waiting: dict[str, CheapestPaths] = {}
 

@@ -1,16 +1,15 @@
 """Plans of programs whose arrays are used several times.
 
-The statements are walked in their order, with the *copies* that a device may hold of every array that is
-still needed: an array as it was made, and what moves for earlier uses have made of it. Of all partial plans
-that hold the same copies the cheapest is followed, and none that costs as much as a cheaper one with the
-moves that make its copies. Of these the most promising are followed, with what the next uses of their arrays
-cost at least (a beam search with dominance: Lowerre, "The HARPY Speech Recognition System", 1976);
-`lower_bound` says how far the best can be. In H = A·W; G = A·V with A[_, X] a plan that gathers A for H holds
-it whole for G: it costs more than one that adds up H, until G.
+The statements are walked in order, with the *copies* that a device may hold of every array still needed: as
+it was made, and what moves for earlier uses have made of it. Of all partial plans that hold the same copies
+the cheapest is followed, and none that costs as much as a cheaper one with the moves that make its copies; of
+these the most promising, with what the next uses of their arrays cost at least (a beam search with dominance:
+Lowerre, "The HARPY Speech Recognition System", 1976). `lower_bound` says how far the best can be. In H = A·W;
+G = A·V with A[_, X] a plan that gathers A for H holds it whole for G: it costs more than one that adds up H,
+until G.
 
-Where a program stands for several layers, one copy of an array is kept from the forward pass to what follows,
-the smallest, and of an argument the given one: as many of them as there are layers lie in memory meanwhile.
-"""
+Where a program stands for several layers, the smallest copy of an array, of an argument the given one, is
+kept from the forward pass to what follows: as many of them as there are layers lie in memory meanwhile."""
 
 from __future__ import annotations
 
@@ -179,8 +178,7 @@ class StatementChoices:
         return self.ways.to(kind, {copy: 0})
 
     def way(self, copies: ArrayCopies, *goals: State) -> tuple[Cost, Path] | None:
-        """The cheapest moves from a copy through some states, one after the other, and what they cost; None
-        where no moves lead there."""
+        """The cheapest moves from a copy through some states in turn, and their cost; None without any."""
         total: Cost = 0
         path: Path | None = None
         for goal in goals:
@@ -297,8 +295,7 @@ class _Partial(NamedTuple):
 
 
 def planned_program(choices: StatementChoices, problem: Problem) -> tuple[Cost, list[PlannedStatement]]:
-    """The statements of the cheapest plan that was found, and what they cost. Raises `QuestionError` where an
-    array cannot be had as wanted."""
+    """The cheapest plan found, and its cost. Raises `QuestionError` for an array that cannot be had."""
     uses = ArrayUses(choices, problem)
     partials = [_Partial(0, (), [])]
     for number, part in enumerate(problem.parts):
@@ -398,15 +395,14 @@ def _ends(uses: ArrayUses, partial: _Partial) -> tuple[Cost, dict[str, Path]]:
 def _scheduled(
     problem: Problem, choices: Sequence[StatementChoice], returns: Mapping[str, Path]
 ) -> Iterator[PlannedStatement]:
-    """The statements in order, with the moves around them: sums are added right behind their statement, and
-    what else brings a result to where it is returned stands behind the last."""
+    """The statements in order, with the moves around them: sums are added right behind their statement; what
+    brings a result to where it is returned otherwise stands behind the last."""
     makers = {part.result.name: number for number, part in enumerate(problem.parts)}
     before: list[list[tuple[ShardedArray, tuple[PathMove, ...]]]] = [[] for _ in choices]
     behind: list[list[tuple[ShardedArray, tuple[PathMove, ...]]]] = [[] for _ in choices]
 
     def behind_maker(array: ShardedArray, path: Path) -> tuple[PathMove, ...]:
-        """The moves that are left when the sums at their begin are added behind the statement that makes the
-        array."""
+        """The moves left when the sums that they begin with are added behind the array's statement."""
         start, moves = path
         number = makers.get(array.name)
         if number is None or start != choices[number].split.result:

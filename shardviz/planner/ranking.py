@@ -26,8 +26,7 @@ MAX_CONSIDERED = 100_000
 @dataclass(frozen=True)
 class Candidate:
     """One sharding of the operands, with its plan's `cost`. `memory_per_device` counts bytes of operands and
-    results together, `work_per_device` multiply-adds. `best` marks those that no other beats: to be faster,
-    one must hold more."""
+    results, `work_per_device` multiply-adds. What is faster than one of the `best` holds more."""
 
     cost: PlanCost
     memory_per_device: int
@@ -100,8 +99,7 @@ def _open_dims(array: ShardedArray) -> tuple[int, ...]:
 
 
 def _extended(array: ShardedArray, placed: list[tuple[str, int | None]], mesh: Mesh) -> PartitionSpec | None:
-    """The spec of an array with more axes, each on a dimension; None where one, or a part of it, splits the
-    array already, or where it does not divide evenly."""
+    """The spec with more axes, each on a dimension; None where one splits the array already, or unevenly."""
     given = array.spec or PartitionSpec.replicated(array.rank)
     used = {whole_axis(axis) for axis in (*given.axes, *given.unreduced)}
     if any(dim is not None and axis in used for axis, dim in placed):

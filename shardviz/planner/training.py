@@ -27,8 +27,7 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 
 def train_step(problem: Problem, *, backward: bool, remat: str, optimizer: str) -> Problem:
-    """The problem that a user asked for, with its backward pass or as it is. Raises what `parse_training` and
-    `with_backward` raise."""
+    """The problem, with a backward pass if asked. Raises what `parse_training` and `with_backward` raise."""
     training = parse_training(backward, remat, optimizer, problem.mesh)
     return problem if training is None else with_backward(problem, training)
 
@@ -127,8 +126,8 @@ class _Backward:
     def _updates(
         self, parameter: ShardedArray, gradient: ShardedArray, optimizer: Optimizer
     ) -> dict[str, Statement]:
-        """By each argument that it replaces a statement of the update of a parameter. The rate is a constant,
-        as is the correction of the bias of Adam's moments, a factor of it."""
+        """A parameter's update, by the argument that each statement replaces. The rate is a constant, and
+        with it the correction of the bias of Adam's moments."""
         spec = state_spec(parameter, optimizer.over, self._problem.mesh)
         updates: dict[str, Statement] = {}
 
@@ -169,8 +168,7 @@ class _Backward:
     def _summand(
         self, part: Statement, operand: ShardedArray, derivative: Derivative, gradient: ShardedArray
     ) -> ShardedArray:
-        """The gradient of an operand by its use in one statement, by the names of dimensions where it is
-        made."""
+        """The gradient of an operand by its use in one statement, in the dimensions where it is made."""
         made, is_argument = self._gradients[operand.name], operand.name in self._arguments
         is_whole = self._left[operand.name] == 1 and operand.name not in self._sums
         if not is_whole:

@@ -166,10 +166,8 @@ def axis_of(match: re.Match[str], sizes: AxisSizes) -> SubAxis:
 
 
 def parse_tensor(text: str, start: int = 0) -> ArrayShape:
-    """The first tensor type at or after `start`: ``tensor<8x2048xbf16>``.
-
-    Raises `NotationError` when there is none, or one of a dynamic size or an element type of no known width.
-    """
+    """The first tensor type at or after `start`: ``tensor<8x2048xbf16>``. Raises `NotationError` where there
+    is none, or one of a dynamic size or of an element type of no known width."""
     match = _TENSOR.search(text, start)
     if match is None:
         raise NotationError("a tensor type was expected", text, start, min(len(text), start + 20))

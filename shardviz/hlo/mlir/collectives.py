@@ -132,10 +132,8 @@ def sdy_collective(operation: MlirOperation, meshes: Meshes, mesh: Mesh | None) 
 def _permuted(
     operation: MlirOperation, after: TensorSharding, meshes: Meshes
 ) -> tuple[tuple[str, ...], Lists | None, int]:
-    """A permute's axes in the mesh's order, its pairs of positions, and 2, or 1 when nothing moves after all.
-
-    The text has no pairs. Where the sizes of axes do not divide one another
-    there are only the axes that take part."""
+    """A permute's axes in the mesh's order, its pairs of positions, which the text lacks (None where sizes of
+    axes do not divide one another), and 2, or 1 when nothing moves after all."""
     operand = next(iter(operation.operands), None)
     before = sharding_of(operand, meshes, len(after.dims)) if operand else None
     if before is None or len(before.dims) != len(after.dims) or before.sizes not in ((), after.sizes):
@@ -333,8 +331,7 @@ class ShardyMove:
 
 
 def reshard_moves(module: MlirModule) -> tuple[ShardyMove, ...]:
-    """The moves of a program that does nothing but move and transpose an array, in order; none where one of
-    them cannot be read."""
+    """The moves of a program that only moves and transposes an array; none where one is unreadable."""
     moves: list[ShardyMove] = []
     try:
         for operation in module.operations:

@@ -132,8 +132,7 @@ class MlirOperation:
 
     @cached_property
     def trips(self) -> int | None:
-        """The number of times that a loop's body runs, where a counter goes up from a constant to a constant;
-        None where the text does not tell."""
+        """The runs of a loop's body, where a counter goes from constant to constant; None if unknown."""
         # cond { %2 = compare LT, %counter, %limit; return %2 } do { %3 = add %counter, %step; return %3, … }
         if len(self.regions) != 2:
             return None

@@ -71,9 +71,8 @@ class ShardedTensor:
 
     `op` is what makes it (``dot``), or "argument" or "result" of the program, or "reshard" where the text
     only says that it must be split in another way from there on. `name` is its name in the text, ``%0``;
-    arguments and results are numbered from 0. `shape` is global; `dims` has the axes of each dimension and
-    `before` those before the pass, or before the reshard; None where the text leaves it open. `unreduced`
-    are the axes of a pending sum."""
+    arguments and results are numbered from 0. `shape` is global; `dims` has the axes of each dimension,
+    `before` those before the pass or reshard, None if open; `unreduced` are the axes of a pending sum."""
 
     name: str
     op: str
@@ -108,10 +107,8 @@ def tensor_shardings(module: MlirModule) -> tuple[ShardedTensor, ...]:
 def changed_shardings(
     before: Sequence[ShardedTensor], after: Sequence[ShardedTensor]
 ) -> tuple[ShardedTensor, ...]:
-    """The splits of `after` that are new or different, each with how its tensor was split before.
-
-    Values keep no names from one text to the next: the third ``dot`` of one is the third of the other,
-    where both have as many."""
+    """The splits of `after` that are new or different, each with how its tensor was split before. Values keep
+    no names: the third ``dot`` of one text is the third of the other, where both have as many."""
     old: dict[str, list[ShardedTensor]] = defaultdict(list)
     for split in before:
         old[split.op].append(split)
@@ -178,8 +175,7 @@ def _tensors(name: str, op: str, types: str, text: str, meshes: Meshes) -> list[
 
 
 def named_shardings(module: MlirModule, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, PartitionSpec]:
-    """The sharding in which each array of `shapes` is left by the operations that make it, as their places
-    name it.
+    """The sharding in which each array of `shapes` is left by the operations whose places name it.
 
     These stand one after the other, with the collectives that add its partial sums or move it at once; what
     stands later moves it for one of its uses."""

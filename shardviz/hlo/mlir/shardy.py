@@ -33,12 +33,11 @@ _NUMBER = {key: re.compile(rf"mhlo\.{key}\s*=\s*(\d{{1,12}})") for key in ("num_
 class ShardyModule:
     """A module's collectives in program order, and how its main function's arguments and results are split.
 
-    A spec is None where the text leaves it open (a module that declares no mesh).
-    `mesh` is the one that was given, else the first that the text declares. `unread` says, a sentence
-    each, what could not be read, and `unread_collectives` counts the collectives among that.
-    `awaits_partitioner` tells that the text splits arrays and leaves it to the partitioner to insert the
-    collectives for that; with collectives of Shardy's, it does not. `num_devices` is 1 where the text names
-    no number."""
+    A spec is None where the text leaves it open (a module that declares no mesh). `mesh` is the one that was
+    given, else the first that the text declares. `unread` says, a sentence each, what could not be read, and
+    `unread_collectives` counts the collectives among that. `awaits_partitioner` tells that the text splits
+    arrays and has no collectives of Shardy's: the partitioner inserts them. `num_devices` is 1 where it names
+    none."""
 
     name: str
     mesh: Mesh | None
@@ -59,12 +58,10 @@ def is_mlir(text: str) -> bool:
 def read_shardy(text: str, mesh: Mesh | None = None) -> ShardyModule:
     """The collectives of a module after Shardy's pipeline, or of StableHLO with collectives of its own.
 
-    Shapes are per device, rounded up where axes do not divide. A private function's collectives count
-    once for each call, a loop's as often as its counter tells, in a branch of a conditional once
-    (`in_branch`). Groups are ids of the mesh's devices.
-
-    Raises `NotationError` for a text that is not such a module, `QuestionError` when `mesh` is another mesh
-    than the module's."""
+    Shapes are per device, rounded up where axes do not divide. A private function's collectives count once
+    for each call, a loop's as often as its counter tells, in a branch of a conditional once (`in_branch`).
+    Groups are ids of the mesh's devices. Raises `NotationError` for a text that is not such a module,
+    `QuestionError` when `mesh` is another than the module's."""
     if not is_mlir(text):
         problem = "this is neither StableHLO nor Shardy text"
         raise NotationError(problem, text, 0, hint="print one with lowered.as_text()")
@@ -77,8 +74,6 @@ def read_module(module: MlirModule, mesh: Mesh | None = None) -> ShardyModule:
 
 
 class _Reader:
-    """One reading of one module."""
-
     def __init__(self, module: MlirModule, mesh: Mesh | None) -> None:
         self.module, self.meshes = module, module.meshes
         self.mesh = mesh or self.meshes.mesh()
@@ -111,11 +106,9 @@ class _Reader:
         collectives, called = self._collectives()
         calls = []
         for operation, callee in called:
-            caller, opcode = (
-                operation.around.function.line,
-                "conditional" if operation.around.in_branch else "",
-            )
-            calls.append(Call(caller, callee, operation.line, _runs(operation), opcode))
+            around, runs = operation.around, _runs(operation)
+            opcode = "conditional" if around.in_branch else ""
+            calls.append(Call(around.function.line, callee, operation.line, runs, opcode))
         callees = {call.callee for call in calls}
         uncalled = [function for function in functions[1:] if function.line not in callees]
         public = [function.line for function in uncalled if function.header.is_public]
@@ -207,7 +200,6 @@ class _Reader:
 
 
 def _callees(operation: MlirOperation) -> list[str]:
-    """The functions that an operation names."""
     if operation.name not in _CALLING:
         return []
     is_call = operation.name == "func.call"

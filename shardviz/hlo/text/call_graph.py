@@ -80,8 +80,7 @@ class CallGraph:
         return calls
 
     def _runs(self, position: int, callee: str) -> tuple[int | None, str]:
-        """The number of times that the instruction at `position` runs `callee`, 0 when it only mentions it,
-        and its opcode."""
+        """The runs of `callee` by the instruction at `position`, 0 for a mention, and the opcode there."""
         text = self._lines.text
         start = text.rfind("\n", 0, position) + 1
         is_fusion = text.startswith(" calls=%", position) and text.find(" fusion(", start, position) >= 0
@@ -157,9 +156,8 @@ def program_order(
     placed: Mapping[int, Sequence[_Item]],
     position: Callable[[_Item], int],
 ) -> Iterator[tuple[int, Sequence[_Item]]]:
-    """The computations in the order in which they run, each with what is `placed` in it up to its next call.
-
-    Only the first run of each counts."""
+    """The computations in the order of their first runs, each with what is `placed` in it up to its next
+    call."""
     waiting: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for call in calls:
         waiting[call.caller].append((call.position, call.callee))
@@ -345,8 +343,7 @@ class TripCounts:
         return total if total and max(abs(total.number), abs(total.factor)) < 2**64 else None
 
     def _source(self, value: ProgramValue) -> ProgramValue | None:
-        """The value behind copies, tuples, fusions and calls, within one run of what is around it; None when
-        it is not to be found."""
+        """The value behind copies, tuples, fusions and calls, within one run of what is around it."""
         while self._steps < MAX_STEPS:
             self._steps += 1
             opcode = value.line.opcode

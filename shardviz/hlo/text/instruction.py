@@ -182,8 +182,7 @@ class Instruction:
 
     @property
     def written_operands(self) -> str:
-        """The operands where they tell more than names: they may have their shapes, and of a ragged one the
-        line that makes the first tells what is sent."""
+        """The operands where they tell more than names: shapes, or of a ragged one what is sent."""
         return self.operand_text if "ragged" in self.opcode or self.has_operand_shapes else ""
 
     @property

@@ -125,9 +125,8 @@ class Computations:
     @property
     def head(self) -> str:
         """The text in front of the first computation, with the line that begins it: header and tables."""
-        return self.text[
-            : next((computation.start for computation in self.all if computation.name), len(self.text))
-        ]
+        starts = (computation.start for computation in self.all if computation.name)
+        return self.text[: next(starts, len(self.text))]
 
     @cached_property
     def entry(self) -> Computation | None:
@@ -156,8 +155,7 @@ class Computations:
 
     @cached_property
     def _marks(self) -> tuple[dict[int, str], dict[str, int], dict[str, list[int]]]:
-        """The `notable` places, and the first that seems to call a computation, by its name, and all others;
-        a string may pretend to."""
+        """The `notable` places; by computation the first that seems to call it; by computation all others."""
         # One look at the whole text for all. Most computations are called once: lists of one would take most
         # of the time.
         notable: dict[int, str] = {}
@@ -327,9 +325,8 @@ class Instructions:
     def callee(self, instruction: Instruction) -> Computation | None:
         """The computation that a fusion, a call or an async wrapper runs."""
         if instruction not in self._callees:
-            self._callees[instruction] = self._run(instruction, " calls=") or self._run(
-                instruction, " to_apply="
-            )
+            named = (self._run(instruction, key) for key in (" calls=", " to_apply="))
+            self._callees[instruction] = next(filter(None, named), None)
         return self._callees[instruction]
 
     def _run(self, instruction: Instruction, key: str) -> Computation | None:

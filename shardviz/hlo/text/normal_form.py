@@ -177,8 +177,7 @@ def _on_lines_of_their_own(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def _statement(text: str, start: int) -> tuple[str | None, int, bool]:
-    """The kind of the statement that begins with the line at `start`, None for no statement, its end, and
-    whether its lines break within brackets behind the opcode alone."""
+    """The statement at `start`: its kind, if any, its end, and whether it breaks within operands alone."""
     begins = _STATEMENT.match(text, start)
     if begins is None or begins.lastgroup == "line":
         return begins and "line", _line_end(text, start), True

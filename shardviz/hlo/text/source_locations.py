@@ -76,10 +76,8 @@ class SourceLocations:
 
 
 def _called(line: str, around: tuple[str, ...]) -> tuple[str, ...]:
-    """The lines of a call, innermost first, with one more.
-
-    Several frames of one line, as tracing leaves them, are one; of a chain that comes to a line again, as
-    gradients' do, no more is known than up to there."""
+    """The lines of a call, innermost first, with one more: several frames of one line, as tracing leaves
+    them, are one, and of a chain that comes to a line again, as gradients' do, no more is known."""
     if around[:1] == (line,):
         return around
     known = around.index(line) if line in around else MAX_FRAMES

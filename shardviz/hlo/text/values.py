@@ -187,8 +187,7 @@ class Values:
         return self._kept[key]
 
     def made_of(self, value: ProgramValue) -> _How:
-        """As `how`; but an element of a loop's state that its runs change, of which that says nothing, is
-        moved there from the runs and from before."""
+        """As `how`; but a loop's element that its runs change comes from the runs and from before."""
         line, caller, path = value
         if line.opcode == "while":
             body, before = self.lines.body(line), self.lines.operand(line, 0)

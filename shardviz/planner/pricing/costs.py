@@ -1,9 +1,7 @@
-"""The cost of a plan beside others: the sizes at which it would be compute bound, and the plans that other
-rules would choose.
+"""The cost of a plan beside others: the sizes at which it would be compute bound, and other rules' plans.
 
-With all other sizes as they are, FLOPs and bytes of every step are affine in the size of one dimension;
-communication with its latency floors and memory traffic are convex. The sizes at which the arithmetic takes
-longest are therefore one interval, whose ends are bisected."""
+In the size of one dimension FLOPs and bytes of every step are affine; communication with its latency floors
+and memory traffic are convex. So the arithmetic takes longest in one interval, whose ends are bisected."""
 
 from __future__ import annotations
 
@@ -122,8 +120,8 @@ def _threshold(cost: PricedPlan, dim: str, size: int) -> Threshold:
 
 
 def _margins(cost: PricedPlan, dim: str, size: int) -> Callable[[int], dict[str, float]]:
-    """By a size of `dim`: the seconds by which the arithmetic at the peak takes longer than memory traffic,
-    and that of each pass longer than its communication, by the bound of its longest collective."""
+    """By a size of `dim` the seconds by which arithmetic at the peak takes longer than memory traffic, and
+    that of each pass longer than its communication, by the bound of its longest collective."""
     double, prices = PricedPlan(resized(cost.plan, dim, 2 * size), cost.placed), Prices(cost.placed)
     peak, bandwidth = cost.peak_flops, cost.machine.device.hbm_bandwidth
     assert peak is not None
@@ -278,13 +276,9 @@ def _check_name(problem: Problem, sizes: SizeRange) -> None:
     names = (*problem.roots, *problem.mesh.axis_names)
     if sizes.name not in names:
         start = sizes.text.index(sizes.name)
-        raise NotationError(
-            f"{quote(sizes.name, 30)} is neither a dimension nor a mesh axis,",
-            sizes.text,
-            start,
-            start + len(sizes.name),
-            f"{did_you_mean(sizes.name, names)}the names are {', '.join(names)}",
-        )
+        complaint = f"{quote(sizes.name, 30)} is neither a dimension nor a mesh axis,"
+        hint = f"{did_you_mean(sizes.name, names)}the names are {', '.join(names)}"
+        raise NotationError(complaint, sizes.text, start, start + len(sizes.name), hint)
     if sizes.name in problem.mesh.axis_names and problem.mesh.device_order is not None:
         raise QuestionError("a device order needs one mesh, but its size varies", "leave out the order")
 

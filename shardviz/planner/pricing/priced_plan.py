@@ -1,12 +1,10 @@
 """The cost of a plan on a machine: its steps and their sums, what bounds them, and what a device holds.
 
 A local step takes as long as the longer of its arithmetic and its HBM bytes over HBM's bandwidth, a
-collective as long as its links need, or HBM where that is slower. Arithmetic takes the FLOPs over the peak of
-its dtype (the roofline model: Williams, Waterman and Patterson 2009), or where a chip's matmuls were measured
-what these take (`hardware.gpu_times`).
-
-The communication that work can hide is that of its own pass: no work of the forward pass hides the sum of a
-gradient, which the backward pass makes ("How to Scale Your Model", part 5)."""
+collective as its links need, or HBM where that is slower. Arithmetic takes FLOPs over the peak of its dtype
+(the roofline: Williams, Waterman and Patterson 2009), or what was measured (`hardware.gpu_times`). Work hides
+the communication of its own pass alone: none of the forward pass hides the sum of a gradient, which the
+backward pass makes ("How to Scale Your Model", part 5)."""
 
 from __future__ import annotations
 
@@ -71,8 +69,7 @@ def published_step(work: Passes, sent: Passes, share: float) -> float:
 
 
 def overtaking(times: Sequence[tuple[float, float]]) -> list[int]:
-    """The places, from 1, of rows that take longer than the row above by the first of two estimates and less
-    by the second."""
+    """The rows, from 1, slower than the row above by the first of two estimates and faster by the second."""
     return [
         row
         for row, ((above, other), (own, second)) in enumerate(pairwise(times), 2)
@@ -194,18 +191,14 @@ def optimistic(bound: str, dtype: str, device: DeviceFigures) -> str:
     """Why local work so bound may take longer; "" of what was measured."""
     if bound != HBM and matmul_time(device.matmuls, dtype) is not None:
         return ""
-    return {
-        HBM: ALL_OF_HBM,
-        COMPUTE: "no matmul reaches the peak",
-        LATENCY: "kernels may take longer to launch",
-    }.get(bound, "")
+    matmul, launch = "no matmul reaches the peak", "kernels may take longer to launch"
+    return {HBM: ALL_OF_HBM, COMPUTE: matmul, LATENCY: launch}.get(bound, "")
 
 
 def _resident(plan: Plan, bytes_of: Callable[[str, PartitionSpec], int]) -> list[tuple[ResidentArray, ...]]:
-    """The shards that a device holds at every step. Arguments and what is returned stay to the end, as under
-    `jax.jit` without donation; what a step makes until its last use. What an optimizer makes takes the place
-    of what it updates, and totals that of the partial sums, as in XLA's all-reduce, unless these are used
-    again."""
+    """The shards that a device holds at every step: arguments and what is returned to the end, as under
+    `jax.jit` without donation, what a step makes until its last use. An optimizer's results take the place of
+    what they update, totals that of partial sums not used again, as in XLA's all-reduce."""
     copies, last = PlanCopies(plan), len(plan.steps) - 1
     spans: list[tuple[ResidentArray, int, int]] = []
     newest: dict[str, int] = {}
@@ -242,8 +235,7 @@ class TrainingMemory:
 
     `gradients` are those of the parameters: of one layer the most that is held at once, of the others as they
     stay. `activations` are what the backward pass takes from the forward pass, with each layer's input.
-    `peak` is the most that is held at once, where all layers run forward, then backward, and then are updated
-    in place."""
+    `peak` is the most at once, where all layers run forward, then backward, then are updated in place."""
 
     parameters: int
     gradients: int
@@ -337,9 +329,8 @@ class PricedPlan:
 
     @property
     def _work_and_sent(self) -> tuple[Passes, Passes]:
-        return self._by_pass(lambda step: not step.is_collective), self._by_pass(
-            lambda step: step.is_collective
-        )
+        work = self._by_pass(lambda step: not step.is_collective)
+        return work, self._by_pass(lambda step: step.is_collective)
 
     def _by_pass(self, counts: Callable[[PricedStep], bool]) -> Passes:
         return by_pass((self.phase_of(step), step.seconds or 0.0) for step in self.steps if counts(step))
@@ -354,8 +345,7 @@ class PricedPlan:
 
     @property
     def published_seconds(self) -> float | None:
-        """Seconds of a train step as published runs of the chip go; None of a forward pass, and where no run
-        is known."""
+        """Seconds of a train step as published runs of the chip go; None if there is none."""
         share = self.machine.reached
         if share is None or self.plan.problem.training is None:
             return None

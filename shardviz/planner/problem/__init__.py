@@ -25,8 +25,7 @@ class Statement:
     result's name, perhaps other names for its dimensions, and a spec that is a constraint on it
     (`jax.lax.with_sharding_constraint`), or None. `result.spec` is None where the compiler may choose.
     `number` is how many `top_k` keeps, by what `scale` multiplies. `source` is the forward result whose
-    statement this one differentiates or computes again, or the array that it updates; "" in a forward pass.
-    """
+    statement this one differentiates or computes again, or the array that it updates, else ""."""
 
     einsum: Einsum
     operands: tuple[ShardedArray, ...]
@@ -214,8 +213,7 @@ class Problem:
 
     @property
     def is_reshard(self) -> bool:
-        """It is one statement that copies or transposes its operand to a given spec, and does nothing
-        else."""
+        """It is one statement that copies or transposes its operand to a given spec, no more."""
         part, dims = self.parts[0], self.parts[0].einsum.operands[0]
         is_alone = len(self.parts) == len(part.operands) == 1 and part.result.spec is not None
         is_plain = part.function == "multiply" and not part.merged and not part.whole
@@ -311,8 +309,7 @@ class Problem:
 
     @property
     def text(self) -> str:
-        """The einsum, or a chain of them with semicolons; of a program its statements, those of its forward
-        pass."""
+        """The einsum, or a chain of them with semicolons; of a program its forward statements."""
         if self.training is not None:
             return replace(self, parts=self.forward, training=None).text
         texts = (str(part.einsum) if self.is_chain else statement_text(part) for part in self.parts)

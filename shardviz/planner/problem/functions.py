@@ -29,8 +29,7 @@ other, summed to the dimensions of the second operand; an operand of the forward
 
 class Derivative(NamedTuple):
     """The gradient of one operand: a `function` of what it takes, in this order, and of a `number`. The "sum"
-    of the result's gradient alone passes it on, without a statement where the operand has all its
-    dimensions."""
+    of the result's gradient alone passes it on, without a statement if the operand has all its dimensions."""
 
     function: str
     takes: tuple[Taken, ...] = (GRADIENT,)
@@ -40,6 +39,7 @@ class Derivative(NamedTuple):
 Derivatives = tuple[Derivative | None, ...]
 """By each operand of a statement; None where the result does not change with it, but at jumps."""
 PASSED_ON = Derivative("sum")
+DIVIDED = Derivative("divide", (GRADIENT, 1))
 Code = str | Callable[[JaxCode], str]
 
 
@@ -146,6 +146,8 @@ def _of_mean_square(part: Statement) -> Derivatives:
 
 
 _RAISED = "jnp.exp({0} - jax.lax.stop_gradient({1}))"
+_OF_SOFTMAX = _own("softmax", 2, "{1} * ({0} - {2})", RESULT, ROW_SUMS, linearity="sum", linear_in=(0, 2))
+_OF_TAKE = _own("take", 1, JaxCode.take_gradient, 1, counted="operand")
 PROGRAM_FUNCTIONS = {
     "multiply": LocalFunction(None, "product", 2, JaxCode.product, _of_multiply, keeps_integers=True),
     "add": LocalFunction(2, "sum", 1, "{0} + {1}", (PASSED_ON, PASSED_ON), keeps_integers=True),
@@ -154,13 +156,7 @@ PROGRAM_FUNCTIONS = {
     "scale": LocalFunction(
         1, "sum", 1, "{0} * {number}", lambda of: (Derivative("scale", number=of.number),)
     ),
-    "divide": _of_first(
-        2,
-        1,
-        "{0} / {1}",
-        Derivative("divide", (GRADIENT, 1)),
-        _own("divide", 2, "-{0} * {1} / {2}", RESULT, 1),
-    ),
+    "divide": _of_first(2, 1, "{0} / {1}", DIVIDED, _own("divide", 2, "-{0} * {1} / {2}", RESULT, 1)),
     "maximum": _of_two(">", "maximum"),
     "minimum": _of_two("<", "minimum"),
     "silu": _elementwise(
@@ -197,31 +193,12 @@ PROGRAM_FUNCTIONS = {
     "sum_exp": LocalFunction(
         2, "none", 3, _RAISED, (_own("sum_exp", 3, "{0} * jnp.exp({1} - {2})", 0, 1), None)
     ),
-    "softmax": LocalFunction(
-        3,
-        "none",
-        3,
-        f"{_RAISED} / {{2}}",
-        (
-            _own("softmax", 2, "{1} * ({0} - {2})", RESULT, ROW_SUMS, linearity="sum", linear_in=(0, 2)),
-            None,
-            None,
-        ),
-    ),
-    "add_log": LocalFunction(
-        2, "none", 2, "jax.lax.stop_gradient({0}) + jnp.log({1})", (None, Derivative("divide", (GRADIENT, 1)))
-    ),
+    "softmax": LocalFunction(3, "none", 3, f"{_RAISED} / {{2}}", (_OF_SOFTMAX, None, None)),
+    "add_log": LocalFunction(2, "none", 2, "jax.lax.stop_gradient({0}) + jnp.log({1})", (None, DIVIDED)),
     "pick": _of_first(2, 1, JaxCode.pick, _own("pick", 1, JaxCode.pick_gradient, 1, counted="result"), None),
     "reshape": LocalFunction(1, "sum", 0, JaxCode.reshape, (Derivative("reshape"),), keeps_integers=True),
     "take": _of_first(
-        2,
-        0,
-        JaxCode.take,
-        _own("take", 1, JaxCode.take_gradient, 1, counted="operand"),
-        None,
-        counted="result",
-        looks_up=(0,),
-        keeps_integers=True,
+        2, 0, JaxCode.take, _OF_TAKE, None, counted="result", looks_up=(0,), keeps_integers=True
     ),
     "attention": _attention("attention", 2),
     "causal_attention": _attention("causal_attention", 1),
@@ -248,8 +225,7 @@ FUNCTIONS = {
 def statement_code(
     statement: Statement, operands: Sequence[str], out_sharding: str = "", local: LocalDims = WHOLE
 ) -> str:
-    """The JAX expression of a statement's result from those of its operands; `out_sharding` is an expression
-    of what an einsum is told of its result."""
+    """The JAX expression of a statement's result; `out_sharding` is what an einsum is told of its result."""
     function = FUNCTIONS[statement.function]
     written = JaxCode(statement, tuple(operands), out_sharding, local)
     if isinstance(function.code, str):
@@ -272,8 +248,7 @@ def local_sizes(pieces: Iterable[tuple[tuple[str, ...], Shape]]) -> dict[str, in
 
 
 def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -> int:
-    """Operations of a statement on a device that holds pieces of these shapes of its operands and its
-    result."""
+    """Operations of a statement on a device that holds pieces of these shapes of its arrays."""
     pieces = zip(part.arrays, (*operands, result), strict=True)
     local = local_sizes((array.dims, shape) for array, shape in pieces)
     operand_dims = {dim for array in part.operands for dim in array.dims}
@@ -290,8 +265,7 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
 
 
 def local_work(part: Statement, operands: Sequence[Shape], result: Shape) -> tuple[int, int, str]:
-    """FLOPs, bytes read and written, and the dtype of matrix products ("" without any) of a statement on a
-    device that holds pieces of these shapes."""
+    """FLOPs, bytes, and the dtype of matrix products ("" without any) of a device with these pieces."""
     looks_up = FUNCTIONS[part.function].looks_up
     traffic = array_bytes(result, part.result.dtype)
     for index, (array, shape) in enumerate(zip(part.operands, operands, strict=True)):

@@ -19,10 +19,8 @@ def dtype_code(dtype: str) -> str:
 
 @dataclass(frozen=True)
 class LocalDims:
-    """The dimensions of a statement as one device works on them, empty for a program of whole arrays.
-
-    `sizes` are the elements that it has along those which are split, and `starts` an expression of the first
-    of them."""
+    """The dimensions of a statement as one device works on them, empty for a program of whole arrays: along
+    those which are split its elements `sizes`, and an expression of the first of them, `starts`."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     starts: Mapping[str, str] = field(default_factory=dict)
@@ -56,9 +54,8 @@ class JaxCode:
         known = {dim for dims in self.einsum.operands for dim in dims}
         made = tuple(dim for dim in self.einsum.result if dim in known)
         every = tuple(dict.fromkeys((*self.einsum.dims, *self.einsum.result)))
-        told = ""
-        if self.out_sharding and made == self.einsum.result:
-            told = f", out_sharding={self.out_sharding}"
+        is_told = self.out_sharding and made == self.einsum.result
+        told = f", out_sharding={self.out_sharding}" if is_told else ""
         letters = _subscripts(every, self.einsum.operands, made)
         return self._ordered(f'jnp.einsum("{letters}", {", ".join(self.operands)}{told})', made)
 
@@ -117,30 +114,26 @@ class JaxCode:
 
     def pick(self) -> str:
         """Of each row the element at a place; zero where the device has not got it."""
-        dims, axis = self._picked_from(self.einsum.operands[0])
-        array, kept = self.operands[0], tuple(dim for dim in dims if dim != dims[axis])
-        return self._ordered(
-            f"jnp.sum(jnp.where({self._is_picked(dims, axis)}, {array}, 0), axis={axis})", kept
-        )
+        dims, array = self.einsum.operands[0], self.operands[0]
+        is_picked, axis = self._picked(dims)
+        kept = tuple(dim for dim in dims if dim != dims[axis])
+        return self._ordered(f"jnp.sum(jnp.where({is_picked}, {array}, 0), axis={axis})", kept)
 
     def pick_gradient(self) -> str:
         """The gradients, each at its place in a row of zeros."""
-        dims, axis = self._picked_from(self.einsum.result)
-        given = _aligned(self.operands[0], self.einsum.operands[0], dims)
-        return f"jnp.where({self._is_picked(dims, axis)}, {given}, 0)"
+        is_picked, _ = self._picked(self.einsum.result)
+        given = _aligned(self.operands[0], self.einsum.operands[0], self.einsum.result)
+        return f"jnp.where({is_picked}, {given}, 0)"
 
-    def _picked_from(self, dims: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
-        """The dimensions of rows, and the place of that along which there are places."""
+    def _picked(self, dims: tuple[str, ...]) -> tuple[str, int]:
+        """A comparison of the places with the numbers of all elements along rows, and which dimension these
+        run along."""
         (axis,) = (n for n, dim in enumerate(dims) if dim not in self.einsum.operands[1])
-        return dims, axis
-
-    def _is_picked(self, dims: tuple[str, ...], axis: int) -> str:
-        """A comparison of the places with the numbers of all elements along the rows."""
         numbers = f"jnp.arange({self.sizes[dims[axis]]})"
         if start := self.local.starts.get(dims[axis]):
             numbers = f"({start} + {numbers})"
         places = _aligned(self.operands[1], self.einsum.operands[1], dims)
-        return f"{places} == {_aligned(numbers, (dims[axis],), dims)}"
+        return f"{places} == {_aligned(numbers, (dims[axis],), dims)}", axis
 
     def attention(self) -> str:
         """The values, averaged by the softmax of how the queries fit the keys."""
@@ -169,8 +162,7 @@ class JaxCode:
         kept = f"jax.nn.one_hot(jax.lax.top_k({last}, {count})[1], {self.sizes[dims[axis]]}).any(-2)"
         if axis != len(dims) - 1:
             kept = f"jnp.moveaxis({kept}, -1, {axis})"
-        code = f"jnp.where({kept}, {array}, 0)"
-        return self._ordered(code, dims)
+        return self._ordered(f"jnp.where({kept}, {array}, 0)", dims)
 
     def slots(self) -> str:
         """1 where a token has a place, in the order of those that are positive along a dimension."""

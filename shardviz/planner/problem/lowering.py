@@ -49,8 +49,7 @@ class ArrayUse:
 
 @dataclass(frozen=True)
 class LoweredStatement:
-    """One function of arrays, of a written statement, its `source`; the other fields are those of
-    `problem.Statement`, before sizes are known."""
+    """One function of a written statement, its `source`; other fields are as in `problem.Statement`."""
 
     function: str
     operands: tuple[ArrayUse, ...]
@@ -145,7 +144,6 @@ class LoweredProgram:
         self.named.append(target.name)
 
     def _expression(self, value: Expression, target: _Target = _PART) -> ArrayUse:
-        """Make an array of an expression: the target, or a partial result."""
         if isinstance(value, Mention):
             use = self._use(value)
             # A name of its own for the array, perhaps with its dimensions in another order.
@@ -170,8 +168,7 @@ class LoweredProgram:
     def _product(
         self, call: FunctionCall, target: _Target, outside: AbstractSet[str] = frozenset()
     ) -> ArrayUse:
-        """Factors from left to right; `outside` are dimensions that what multiplies a product in brackets
-        has."""
+        """Factors from left to right; what multiplies a product in brackets has the dimensions `outside`."""
         numbers = [operand.value for operand in call.operands if isinstance(operand, Literal)]
         factors = [operand for operand in call.operands if not isinstance(operand, Literal)]
         if not factors:
@@ -211,8 +208,7 @@ class LoweredProgram:
         return left
 
     def _factors(self, factors: Sequence[Expression], needed: AbstractSet[str]) -> list[ArrayUse]:
-        """The factors of a product, those that are products themselves last: they are of what the others
-        need."""
+        """The factors, those that are products themselves made last: they are of what the others need."""
         uses: dict[int, ArrayUse] = {}
         for number in sorted(range(len(factors)), key=lambda number: _is_product(factors[number])):
             factor = factors[number]
@@ -330,7 +326,10 @@ class LoweredProgram:
         largest = max(uses, key=lambda use: len(use.dims))
         for use in uses:
             if missing := use.without(largest.dims):
-                doing = f"{target.name or self._name} {_DOES[call.function]} {largest} and {use}"
+                does = f"{call.function}s"
+                if call.function in ("maximum", "minimum"):
+                    does = f"takes the {call.function} of"
+                doing = f"{target.name or self._name} {does} {largest} and {use}"
                 own = f"{self._all_sized(missing)} of {use.name} {'is' if len(missing) == 1 else 'are'}"
                 others = f"{self._all_sized(largest.without(use.dims))} of {largest.name}"
                 hint = "both need the same dimensions, or one a subset of the other's"
@@ -351,16 +350,18 @@ class LoweredProgram:
         if len(call.operands) == 3:
             return self._pointwise(call, target)
         array, dims, _ = self._along(call)
-        return self._emit("softmax", (array, *self._raised_rows(array, dims)), array.dims, target)
+        rows = self._raised_rows(array, array.without(dims))
+        return self._emit("softmax", (array, *rows), array.dims, target)
 
     def _log_sum_exp(self, call: FunctionCall, target: _Target) -> ArrayUse:
         array, dims, _ = self._along(call)
-        return self._emit("add_log", self._raised_rows(array, dims), array.without(dims), target)
+        kept = array.without(dims)
+        return self._emit("add_log", self._raised_rows(array, kept), kept, target)
 
-    def _raised_rows(self, array: ArrayUse, dims: Dims) -> tuple[ArrayUse, ArrayUse]:
+    def _raised_rows(self, array: ArrayUse, kept: Dims) -> tuple[ArrayUse, ArrayUse]:
         """The largest of each row, and the sum of the exponentials of what is left without it."""
-        largest = self._emit("max", (array,), array.without(dims))
-        return largest, self._emit("sum_exp", (array, largest), array.without(dims))
+        largest = self._emit("max", (array,), kept)
+        return largest, self._emit("sum_exp", (array, largest), kept)
 
     def _sum_exp(self, call: FunctionCall, target: _Target) -> ArrayUse:
         array, dims, (largest,) = self._along(call, arrays=2)
@@ -368,25 +369,25 @@ class LoweredProgram:
         return self._emit("sum_exp", (array, largest), array.without(dims), target)
 
     def _pick(self, call: FunctionCall, target: _Target) -> ArrayUse:
-        array, dims, (places,) = self._at_places(call)
-        return self._emit("pick", (array, places), array.without(dims), target)
+        array, places, kept = self._at_places(call)
+        return self._emit("pick", (array, places), kept, target)
 
     def _cross_entropy(self, call: FunctionCall, target: _Target) -> ArrayUse:
         """The logarithm of the sum of exponentials, less the element at the place."""
-        array, dims, (places,) = self._at_places(call)
-        kept = array.without(dims)
-        every = self._emit("add_log", self._raised_rows(array, dims), kept)
+        array, places, kept = self._at_places(call)
+        every = self._emit("add_log", self._raised_rows(array, kept), kept)
         own = self._emit("pick", (array, places), kept)
         return self._emit("subtract", (every, own), kept, target)
 
-    def _at_places(self, call: FunctionCall) -> tuple[ArrayUse, Dims, tuple[ArrayUse, ...]]:
+    def _at_places(self, call: FunctionCall) -> tuple[ArrayUse, ArrayUse, Dims]:
         array, dims, (places,) = self._along(call, arrays=2)
         example = f"{call.function}({_CALLS[call.function][2]})"
         self._take_integers(places, call, f"the places are an argument: {example}")
-        if {*places.dims} != {*array.dims} - {*dims}:
+        kept = array.without(dims)
+        if {*places.dims} != {*kept}:
             problem = f"{places} must have all dimensions of {array} but {dims[0]},"
             self._fail(problem, call, f"write {example}")
-        return array, dims, (places,)
+        return array, places, kept
 
     def _norm(self, call: FunctionCall, target: _Target) -> ArrayUse:
         """``layer_norm`` takes the mean away before, and may add a bias behind the scale."""
@@ -471,8 +472,8 @@ class LoweredProgram:
     def _along(
         self, call: FunctionCall, *, arrays: int = 1, dims: int | None = 1, weights: int = 0
     ) -> tuple[ArrayUse, Dims, tuple[ArrayUse, ...]]:
-        """The first array of a call, the dimensions of it that are named behind so many `arrays` (None: at
-        least one), and all other arrays, of which as many as `weights` may follow."""
+        """The first array, its dimensions behind so many `arrays` (None: at least one), and the other arrays,
+        of which as many as `weights` may follow."""
         most = len(call.operands) if dims is None else arrays + dims + weights
         if not arrays + (dims or 1) <= len(call.operands) <= most:
             self._fail_form(call)
@@ -617,13 +618,6 @@ _CALLS = {
 }
 """How the functions are taken apart that are not one of each element; what one takes beside arrays alone, in
 words, and as it may be written."""
-_DOES = {
-    "add": "adds",
-    "subtract": "subtracts",
-    "divide": "divides",
-    "maximum": "takes the maximum of",
-    "minimum": "takes the minimum of",
-}
 
 
 def _spec(mention: Mention) -> PartitionSpec | None:

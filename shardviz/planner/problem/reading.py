@@ -244,9 +244,8 @@ def program_problem(
 ) -> Problem:
     """The problem of a program's statements, with the elements of all dimensions; its arguments are split as
     its subscripts say, or as `specs` say by name. All arrays have the `dtype`, but those in `dtypes`.
-    Arguments of which nothing is said are whole, or open (None) where the problem is to be `ranked` and
-    nothing is said at all; such results are split as the compiler likes. Raises `NotationError` for a spec
-    that is said twice."""
+    Arguments of which nothing is said are whole, or open (None) where nothing is said at all and the problem
+    is to be `ranked`; such results are open. Raises `NotationError` for a spec that is said twice."""
     _check_said_once(lowered, specs or {})
     written = written_specs(lowered)
     known = {**(written or {}), **(specs or {})}

@@ -1,7 +1,6 @@
 """Dimensions and arrays of a program by what they are for: the first dimension of its first argument is that
-of the examples. Arguments that have it are inputs, all others parameters; a dimension of an input that no
-parameter has is one of positions, one that a parameter, another operand and their result share one of
-experts."""
+of the examples. Arguments that have it are inputs, all others parameters; a dimension of inputs alone is one
+of positions, one that a parameter, another operand and their result share one of experts."""
 
 from __future__ import annotations
 
@@ -16,9 +15,8 @@ from shardviz.sharding import ShardedArray
 @dataclass(frozen=True)
 class Roles:
     """The roles of dimensions and arrays. `parameters` and `given` (gradients of results) are names of
-    arguments. `follows` names for an array another one that is split alike: for a gradient the array that it
-    is of, for an optimizer's state its parameter. `addends` are results that are only added to others, and so
-    may come with pending sums."""
+    arguments. `follows` names for an array another one that is split alike: for a gradient its array, for an
+    optimizer's state its parameter. `addends` are results that are only added: they may be pending sums."""
 
     examples: frozenset[str]
     positions: frozenset[str]
@@ -82,8 +80,7 @@ def roles_of(problem: Problem) -> Roles:
 
 
 def _follows(problem: Problem, known: Mapping[str, ShardedArray]) -> dict[str, str]:
-    """Of a train step those arrays that are split as one of the forward pass: what is computed again, an
-    optimizer's state, and gradients."""
+    """Arrays split as one of the forward pass: recomputed results, optimizer state, gradients."""
     follows = {gradient: name for name, gradient in problem.gradients}
     for part in problem.parts:
         for array in part.arrays:

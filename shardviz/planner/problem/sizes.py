@@ -149,9 +149,8 @@ class _Sizes:
 
 
 def padded(problem: Problem) -> Problem:
-    """The problem with sizes that the axes of its arrays divide. Raises `QuestionError` for a spec that does
-    not fit its array or the mesh, or of other devices than the mesh has in its order: JAX compiles no such
-    program."""
+    """The problem with sizes that the axes of its arrays divide. Raises `QuestionError` for a spec that fits
+    neither array nor mesh, or is of other devices than the mesh's: JAX compiles no such program."""
     is_even = True
     for array in problem.arrays:
         if array.spec is not None:

@@ -47,8 +47,7 @@ class Factor(NamedTuple):
 
 
 def elimination_order(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> tuple[str, ...]:
-    """The variables, each time the one whose elimination makes the smallest table, by the variables of each
-    table and their numbers of values."""
+    """The variables, each time the one whose elimination makes the smallest table of all."""
     around: dict[str, set[str]] = {name: set() for name in sizes}
     for scope in scopes:
         for name in scope:

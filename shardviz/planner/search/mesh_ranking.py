@@ -1,13 +1,10 @@
-"""The search over meshes: for each the best sharding of every array, the fastest step first.
+"""The search over meshes: for each the best sharding of every array, the fastest step first. It looks at
+every way to give a machine's devices to the axes; its answer so far can be shown or left at any time.
 
-It looks at every way to give a machine's devices to the axes, and goes on from mesh to mesh, so that its
-answer so far can be shown or left at any time.
-
-Where one thing hides another the time of a step cannot be added up, and memory is a limit: both are brought
-into sums by multipliers (Lagrangian relaxation: Everett 1963). A step of work w and of communication c that
-it can hide takes max(w, c), at least (1 - s)·w + s·c for any share s from 0 to 1. So for any multipliers the
-least sum is a bound that no sharding on a mesh is faster than; the best sharding met on the way is the
-answer."""
+Where one thing hides another the time of a step cannot be added up, and memory is a limit: multipliers bring
+both into sums (Lagrangian relaxation: Everett 1963). A step of work w and of communication c that it can hide
+takes max(w, c), at least (1 - s)·w + s·c for any share s from 0 to 1. So for any multipliers the least sum is
+a bound for all shardings on a mesh; the best sharding met on the way is the answer."""
 
 from __future__ import annotations
 
@@ -90,9 +87,8 @@ class MeshSharding:
     "unknown". `utilisation` are the program's FLOPs, nothing counted twice, over the peak of all devices
     (MFU). No sharding of the rules on this mesh is faster than `least_seconds`. With all communication beside
     the work of its pass it takes `overlapped_seconds`. `published_seconds` are those of a train step as
-    published runs of the chip go (`published_step`), for any `overlap`; None where no run is known. `remat`
-    is the policy that was chosen, None where none was to be; `stage` is what a device computes of a pipeline.
-    """
+    published runs of the chip go (`published_step`), for any `overlap`, if known. `remat` is the policy that
+    was chosen, if one was to be; `stage` is what a device computes of a pipeline."""
 
     mesh: Mesh
     placed: PlacedMesh
@@ -125,9 +121,8 @@ class MeshSharding:
 
 @dataclass(frozen=True)
 class InfeasibleMesh:
-    """A mesh on which no sharding is possible; `reason` says which limit it breaks. `memory_bytes` are the
-    fewest that a device would hold, 0 where that is not the limit. One that `is_skipped` has too many
-    shardings."""
+    """A mesh on which no sharding is possible, with the limit it breaks. `memory_bytes` are the fewest that a
+    device would hold, 0 where that is not the limit. One that `is_skipped` has too many shardings."""
 
     mesh: Mesh
     reason: str
@@ -280,8 +275,7 @@ def _order(outcome: Outcome) -> tuple[float, ...]:
 def _best_stages(
     question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], one: PipelineStage
 ) -> Outcome:
-    """The best for the numbers of microbatches and of runs of layers: from one pair to a better one beside
-    it."""
+    """The best numbers of microbatches and of runs of layers: from one pair to a better one beside it."""
     kinds = {axis.name: axis.kind for axis in question.axes}
     copies = prod(size for axis, size in mesh.shape.items() if kinds[axis] in ("data", "fsdp"))
     examples = max(1, question.problem.arguments[0].shape[0] // copies)

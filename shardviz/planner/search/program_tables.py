@@ -53,8 +53,7 @@ where there is no way."""
 
 
 class DirectWays:
-    """The direct ways between states on all meshes with the same axes of more than one device. A way goes by
-    its number in `ways`."""
+    """The direct ways between states, by number, on all meshes with the same axes of more than one device."""
 
     def __init__(self, wide: Axes) -> None:
         self._wide = wide
@@ -93,8 +92,7 @@ class DirectPrices:
         self._prices, self._mesh, self._ways = prices, mesh, ways
 
     def table(self, shape: Shape, dtype: str, befores: tuple[State, ...], afters: tuple[State, ...]) -> Table:
-        """Seconds of the ways of an array from each state to each; whole values do not become pending
-        sums."""
+        """Seconds from each state to each; whole values do not become pending sums."""
         numbers = self._ways.between(befores, afters)
         seconds = np.zeros(len(self._ways.ways))
         for number in np.flatnonzero(np.bincount(numbers.ravel())).tolist():
@@ -217,8 +215,8 @@ class ProgramTables:
         stage: PipelineStage | None = None,
         ways: DirectWays | None = None,
     ) -> None:
-        """`held` are the copies of an array that a device keeps through the step, by its name; `ways` are
-        shared by meshes with the same axes of more than one device."""
+        """`held` are the copies of each array that a device keeps through the step; meshes with the same axes
+        of more than one device share `ways`."""
         self.problem, self.placed, self.rules = problem, placed, rules
         self._prices = Prices(placed)
         ways = ways or DirectWays(tuple(axis.name for axis in rules.wide))

@@ -154,8 +154,7 @@ class SearchQuestion:
         return self.step.layers * _flops(part for part in self.step.parts if part.phase != "recomputed")
 
     def on(self, mesh: Mesh, specs: dict[str, PartitionSpec], remat: Remat | None) -> Problem:
-        """The step on a mesh, its forward arrays split as `specs` has them, with the remat policy that was
-        chosen, if one was."""
+        """The step on a mesh, its forward arrays split as `specs` has them, with the chosen remat policy."""
         forward = replace(_respecified(self.problem, specs), mesh=mesh)
         if self.training is None:
             return forward

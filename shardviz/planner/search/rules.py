@@ -122,8 +122,7 @@ class ShardingRules:
         return tuple(dict.fromkeys(shardings))
 
     def _of_array(self, axis: SearchAxis, array: ShardedArray, is_parameter: bool) -> list[str | None]:
-        """The dimensions that an axis may split, None for none: every matrix of parameters where it
-        divides."""
+        """The dimensions that an axis may split, None for none: of parameters every matrix it divides."""
         dims = array.dims
         unique = [dim for dim in dict.fromkeys(dims) if dims.count(dim) == 1]
         if axis.kind == "any":

@@ -27,10 +27,9 @@ factorial of their number."""
 
 @dataclass(frozen=True)
 class AxisPool:
-    """The axes that some array of a problem names, in the mesh's order, as the parts of which everything is
-    made that a spec names, each with its size. A whole copy may become a pending sum only over the parts in
-    `may_mask`. `splits` are what the given arrays split: (dimension, part). `orders` are the splits that
-    are given: (dimension, parts)."""
+    """The axes that some array of a problem names, in the mesh's order, as the parts of which all that a spec
+    names is made, each with its size. A whole copy may become a pending sum only over `may_mask`. `splits`
+    are what the given arrays split, (dimension, part), and `orders` how they do, (dimension, parts)."""
 
     sizes_of_parts: tuple[tuple[str, int], ...]
     may_mask: frozenset[str] = frozenset()
@@ -39,8 +38,7 @@ class AxisPool:
 
     @classmethod
     def of(cls, problem: Problem, *, into_primes: bool = False, most: int = MOST_CUT) -> AxisPool:
-        """The axes of a problem, cut where some spec names a part, or `into_primes` where these are at `most`
-        so many."""
+        """The axes of a problem, cut where a spec names a part, or `into_primes` if at most `most`."""
         mesh = problem.mesh
         given = [(array, array.spec) for array in problem.arrays if array.spec is not None]
         names = {name for _, spec in given for name in (*spec.axes, *spec.unreduced)}
@@ -65,9 +63,8 @@ class AxisPool:
         return cls(pool.sizes_of_parts, may_mask, frozenset(splits), tuple(orders))
 
     def with_masks(self, problem: Problem) -> AxisPool:
-        """The pool with which copies may become pending sums over every part, where a sum over more devices
-        may save something: where a summed dimension has too few elements to split its work, or sums are
-        given."""
+        """The pool with which copies may become pending sums over every part, where that may save something:
+        a summed dimension has too few elements to split its work, or sums are given."""
         every = prod(self.sizes.values())
         is_given = any(array.spec is not None and array.spec.unreduced for array in problem.arrays)
         is_small = any(part.sizes[dim] % every for part in problem.parts for dim in part.summed)

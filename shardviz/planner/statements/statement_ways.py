@@ -1,11 +1,10 @@
 """The ways to run statements over the axes of a pool, and the moves of their arrays, each found once; and the
 plans of trees of statements, each of whose arrays is used once.
 
-In a tree the least cost of having an array in each state is carried from statement to statement, so that its
-plan is the best of all (Bertelè and Brioschi, "Nonserial Dynamic Programming", 1972): in (A·B)·C the cost of
-the whole is the least, over all ways to divide the last product, of its work and of having both operands as
-it needs them. Few of these costs are ever found: each has a bound first (`relaxation`), ways are asked for in
-the order of their bounds, and the search ends as soon as the next bound reaches the best cost."""
+In a tree the least cost of an array in each state is carried from statement to statement, so that its plan is
+the best of all (Bertelè and Brioschi, "Nonserial Dynamic Programming", 1972): the cost of (A·B)·C is the
+least, over all ways to divide the last product, of its work and of its operands as it needs them. Few costs
+are found: each has a bound (`relaxation`), and the search ends as the next bound reaches the best cost."""
 
 from __future__ import annotations
 
@@ -49,9 +48,8 @@ class Way(NamedTuple):
 
 
 class StatementWays:
-    """The ways of statements over the axes of a pool. Over an axis only those dimensions are split that
-    `allowed` has with it, where it is given. The `searches` of arrays' moves may be shared by pools of a
-    mesh."""
+    """The ways of statements over the axes of a pool, where given with those splits alone that are `allowed`:
+    (dimension, axis). The `searches` of arrays' moves may be shared by pools of a mesh."""
 
     def __init__(
         self,
@@ -79,8 +77,7 @@ class StatementWays:
         return self._searches[key]
 
     def onward(self, kind: ArrayKind, goals: Iterable[State], pending: Axes | None = None) -> CheapestPaths:
-        """The moves from any state to one of some, where sums are pending over no other axes than these,
-        where they are given."""
+        """The moves from any state to a goal, where sums are `pending` over no other axes, if given."""
         may_pend = tuple(self.space.sizes) if pending is None else pending
         return self.to(kind, dict.fromkeys(goals, 0), may_pend)
 
@@ -99,8 +96,7 @@ class StatementWays:
         return WorkSplits(part, sizes, places)
 
     def ways(self, several: Sequence[WithOperands]) -> WaysByResult:
-        """The ways to run one of several statements that make the same array of their operands, before any
-        move of it."""
+        """The ways to run one of several statements that make the same array, before any move of it."""
         by_result: dict[State, list[tuple[int, Cost, Cost, WorkSplit]]] = {}
         for number, (part, operands) in enumerate(several):
             bounds = [cache(operand.least) for operand in operands]
@@ -127,8 +123,8 @@ class StatementWays:
     def _likely(
         self, part: Statement, operands: Sequence[CheapestPaths], ends: CheapestPaths, limit: Cost
     ) -> Iterator[tuple[Cost, Cost, WorkSplit]]:
-        """The splits that may cost less than a limit, each with what it costs at least, which grows, and its
-        work. The axes of most need not be put in order."""
+        """The splits that may cost less than a limit, by the least that each costs, and with its work. The
+        axes of most need not be put in order."""
         # Each state is asked for once.
         in_any_order = [cache(paths.least_in_any_order) for paths in (*operands, ends)]
         in_order = [cache(paths.least) for paths in (*operands, ends)]
@@ -155,8 +151,7 @@ class StatementWays:
     def within(
         self, arrays: Sequence[CheapestPaths], split: WorkSplit, work: Cost, limit: Cost
     ) -> Cost | None:
-        """The cost of a way, with the moves of its result where `arrays` go so far; None where it is not less
-        than `limit`."""
+        """The cost of a way, with its result's moves if `arrays` go so far; None from `limit` on."""
         states = split.states[: len(arrays)]
         bounds = [array.least(state) for array, state in zip(arrays, states, strict=True)]
         total = work + sum(bounds)
@@ -257,8 +252,7 @@ class _Made:
 
 @dataclass(frozen=True)
 class _Order:
-    """A statement computed as one or several, with the arrays that are made on the way and those that it is
-    given."""
+    """A statement computed as one or several, with the arrays that these make and are given."""
 
     parts: Order
     arrays: ChainMap[str, _Made]
@@ -278,8 +272,7 @@ class TreePlanner:
         self._names = frozenset(array.name for array in problem.arrays)
 
     def planned(self, limit: Cost = UNREACHABLE) -> tuple[Cost, list[PlannedStatement]] | None:
-        """The statements as planned, of which some may be several, and what they cost; None where that is
-        not less than `limit`."""
+        """The statements as planned, of which some may be several, and their cost, if less than `limit`."""
         *before, last = self._problem.parts
         for part in before:
             made = self._made[part.result.name] = _Made(self._ways, part.result, [*self._orders(part)])

@@ -1,9 +1,8 @@
 """The ways in which devices may split the work of one einsum, and the case of the textbook that it is ("How
 to Scale Your Model", part 3, https://jax-ml.github.io/scaling-book/sharding).
 
-An assignment says along which mesh axes the devices split each dimension while they compute. It fixes how
-every operand must be split before and how the result is split after; axes assigned to a summed dimension
-leave the result a pending sum."""
+An assignment says along which mesh axes devices split each dimension while they compute, and so how operands
+must be split before and the result is after; axes of a summed dimension leave it a pending sum."""
 
 from __future__ import annotations
 
@@ -130,8 +129,7 @@ class WorkSplits:
                 yield assignment
 
     def _merge(self, assignment: Assignment) -> bool:
-        """Split the dimensions that stand for others as they are; False where the pieces of one are not in
-        one place."""
+        """Split the dimensions that stand for others as they are; False where pieces of one lie apart."""
         for merged, factors in self._merged.items():
             own: Axes = ()
             is_single = True
@@ -149,8 +147,7 @@ class WorkSplits:
     def _kept_pending(
         self, pending: Sequence[Collection[str]], taken: Collection[str]
     ) -> Iterator[tuple[Axes, ...]]:
-        """The operands' sums that may stay pending, over axes that split nothing; of many axes those over all
-        stay with one operand."""
+        """The operands' sums that may stay pending over axes that split nothing, of many with one operand."""
         function = self._function
         if function.linearity == "none" or not any(pending):
             yield ((),) * len(pending)

@@ -121,8 +121,7 @@ class Node:
 
 
 class StateMove(NamedTuple):
-    """A move to or from another state: `dim` is the first dimension that is gathered, moved away, scattered
-    or cut."""
+    """A move to or from another state; `dim` is the first that is gathered, moved away, scattered or cut."""
 
     op: str
     axes: Axes
@@ -196,8 +195,7 @@ class StateSpace:
 
     @remembered
     def shortened(self, node: Node) -> list[_Taken]:
-        """Every way to take minor axes away, as an all-to-all may: the dimensions without them, the axes, the
-        first dimension."""
+        """Every way to take minor axes away, as an all-to-all may."""
         dims = node.state[0]
         ways: list[_Taken] = []
         for cuts in product(*(range(len(axes), -1, -1) for axes in dims)):
@@ -211,8 +209,7 @@ class StateSpace:
     def _carried(
         self, node: Node, op: str, arriving: Axes | None, groups: Iterable[_Taken] | None = None
     ) -> Iterator[_Move]:
-        """The moves from a state, or to it, that carry axes from one place to another, of some or all
-        groups."""
+        """The moves from a state, or to it, that carry axes between places, of some or all groups."""
         dims, pending = node.state
         is_forward = arriving is None
         source, target = _CARRIES[op] if is_forward else _CARRIES[op][::-1]
@@ -282,8 +279,7 @@ def subsets(axes: Iterable[str]) -> Iterator[Axes]:
 
 
 def _appended(dims: Dims, axes: Axes, targets: list[int]) -> Iterator[tuple[Dims, Axes, int]]:
-    """Every way to append all of the axes to `targets`: the dimensions, the axes as they stand then, the
-    first dimension."""
+    """Every way to append the axes to `targets`: dimensions, axes as they then stand, first dimension."""
     for places in product(targets, repeat=len(axes)):
         members: dict[int, list[str]] = {dim: [] for dim in sorted(set(places))}
         for axis, dim in zip(axes, places, strict=True):

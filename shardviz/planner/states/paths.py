@@ -253,8 +253,7 @@ class FreePaths(CheapestPaths):
 
 
 class DirectPaths(CheapestPaths):
-    """The moves of an array over more axes than can be searched: one way between each two states, which need
-    not be the cheapest."""
+    """One way between each two states, maybe not the cheapest, over more axes than can be searched."""
 
     def least(self, state: State) -> Cost:
         cost = self.cost(state)

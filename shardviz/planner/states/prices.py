@@ -26,9 +26,8 @@ _BY_BYTES = ("wire_bytes", "collectives", "flops", "time", "local_steps", "first
 
 
 class _Line(NamedTuple):
-    """The time of a collective over some axes as it grows with its bytes: its start, and the sum or the
-    longer of its latency and its seconds per byte; these are None where it has several lines, as NCCL's ways
-    and what was measured have."""
+    """The time of a collective over some axes by its bytes: its start, and the sum or the longer of latency
+    and seconds per byte; None where it has several lines, as NCCL's ways and what was measured have."""
 
     start: float
     latency: float
@@ -54,8 +53,7 @@ class Prices:
 
     @remembered
     def _orders(self, axes: Axes) -> tuple[Axes, ...]:
-        """The orders of axes that may take different times: several networks are passed in the order in which
-        they are named."""
+        """The orders that may take different times: several networks are passed in the order of the axes."""
         kinds = [] if self._lacks_links else [level.kind for level in self.placed.group_levels(axes)]
         is_staged = any(kinds.count(kind) > 1 for kind in ("chip", "switch", "network"))
         return tuple(permutations(axes)) if is_staged else (axes,)
@@ -81,8 +79,7 @@ class Prices:
         return max(self.collective_seconds(op, axes, size), seconds or 0.0)
 
     def collective_seconds(self, op: str, axes: Axes, size: int) -> float:
-        """Seconds of a collective on its links; none where nobody publishes these. `size` is as in
-        `Step.bytes`."""
+        """Seconds on links, 0 where nobody publishes these; `size` is as in `Step.bytes`."""
         if self._lacks_links:
             return 0.0
         line = self._line(op, axes)

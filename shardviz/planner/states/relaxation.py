@@ -34,8 +34,7 @@ _EXCHANGES = ("all_to_all", "ppermute")
 
 class Relaxation:
     """Bounds on the costs between `sources`, with what these have cost, and all other states: of moves from
-    there, or with `forward` false to there. Sums may be pending over the axes of `may_pend`. `whole_bytes`
-    are those of the array on one device."""
+    there, or without `forward` to there. Sums may pend over `may_pend`. `whole_bytes` are the array's."""
 
     def __init__(
         self,
