@@ -37,11 +37,10 @@ _FIRST = re.compile(
 def read(
     text: str, mesh: Mesh | None = None, *, infer: bool = False, origins: bool = False
 ) -> HloModule | ShardyModule:
-    """HLO, StableHLO or Shardy text → its collectives; see `read_hlo` and `read_shardy`.
-
-    `infer` asks for the mesh that the groups seem to be made for where neither the caller nor the text has
-    one, `origins` where the operands of HLO's collectives come from. The module's `mesh` is the one whose
-    axes its collectives name, None without one. Raises `NotationError` for other text."""
+    """HLO, StableHLO or Shardy text → its collectives; see `read_hlo` and `read_shardy`. `infer` asks for the
+    mesh that the groups seem to be made for where neither the caller nor the text has one, `origins` where
+    the operands of HLO's collectives come from. The module's `mesh` is the one whose axes its collectives
+    name, None without one. Raises `NotationError` for other text."""
     text_alone = without_comments(text)
     # What a log says before an HLO module may name operations of MLIR; no MLIR has that module's header.
     languages = (match.lastgroup for match in _FIRST.finditer(text_alone) if match.lastgroup)

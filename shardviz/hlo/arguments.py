@@ -39,7 +39,6 @@ _How = Callable[[_Value], Made[_Value] | Origin | None]
 @dataclass(frozen=True)
 class ProgramArgument:
     """An argument that the program uses: `path` is ``params['layers']['w_in']``, "" where the text has none.
-
     `number` is that of its `instruction` in the text, from 0; JAX leaves out arguments that are not used.
     `shape` is that of a device's part, which takes `bytes` in a memory `space` of HLO's; `sharding` is as the
     text writes it. The memory of one that `is_donated` holds a result later."""
@@ -91,9 +90,8 @@ def shared_steps(paths: Iterable[Sequence[str]]) -> int:
 
 
 class Origins(Generic[_Value]):
-    """The origins of values; `how` tells how one is made, of an argument the origin, None if unknown.
-
-    `moved` tells the same of what is only moved; of others it need not look for what they are made of."""
+    """The origins of values; `how` tells how one is made, of an argument the origin, None if unknown. `moved`
+    tells the same of what is only moved; of others it need not look for what they are made of."""
 
     def __init__(self, moved: _How[_Value], how: _How[_Value]) -> None:
         self._moved_how, self._how = moved, how

@@ -25,9 +25,8 @@ OPS = (
 
 @dataclass(frozen=True)
 class Origin:
-    """The arguments of the program that a value comes from, numbered from 0.
-
-    With `computed` it was computed from them, else it is made of their own elements."""
+    """The arguments of the program that a value comes from, numbered from 0. With `computed` it was computed
+    from them, else it is made of their own elements."""
 
     arguments: tuple[int, ...]
     computed: bool = False
@@ -35,10 +34,9 @@ class Origin:
 
 @dataclass(frozen=True)
 class Work:
-    """An instruction that runs while a collective is under way.
-
-    `op` is its opcode, or "matmul" where it multiplies matrices, by itself or inside a fusion. `cycles` is
-    the compiler's own estimate, None where the text has none."""
+    """An instruction that runs while a collective is under way. `op` is its opcode, or "matmul" where it
+    multiplies matrices, by itself or inside a fusion. `cycles` is the compiler's own estimate, None where the
+    text has none."""
 
     name: str
     op: str
@@ -155,10 +153,9 @@ OTHERS = "others"
 
 @dataclass(frozen=True)
 class Total:
-    """All collectives of one kind, those between TPU slices and transfers to and from the host apart.
-
-    `count` is how often they run, loops included; `bytes` and `wire_bytes` are the sums of what a run has,
-    on one device. Those in a loop of unknown length are in none of the three: `unknown` counts them."""
+    """All collectives of one kind, those between TPU slices and transfers to and from the host apart. `count`
+    is how often they run, loops included; `bytes` and `wire_bytes` are the sums of what a run has, on one
+    device. Those in a loop of unknown length are in none of the three: `unknown` counts them."""
 
     op: str
     between_slices: bool = False
@@ -192,11 +189,10 @@ Expected = int | Mapping[tuple[str, ...], int | None] | None
 
 @dataclass(frozen=True)
 class Tally:
-    """The collectives of one operation, by HLO's name, or of all `OTHERS`.
-
-    `expected` is how often they should run in all, None where nothing is expected. `found` counts runs
-    through loops and calls; `uncounted` is how many of the collectives are in loops of unknown length. With
-    `axes` they are those over these mesh axes alone, and without any, those over axes that are not named."""
+    """The collectives of one operation, by HLO's name, or of all `OTHERS`. `expected` is how often they
+    should run in all, None where nothing is expected. `found` counts runs through loops and calls;
+    `uncounted` is how many of the collectives are in loops of unknown length. With `axes` they are those over
+    these mesh axes alone, and without any, those over axes that are not named."""
 
     op: str
     expected: int | None
@@ -227,11 +223,10 @@ class Tally:
 def tallies(
     collectives: Iterable[Collective], expected: Mapping[str, Expected], others: int | None
 ) -> tuple[Tally, ...]:
-    """One tally for each operation that is expected, for each of its axes, or that runs.
-
-    `expected` has HLO's names; None there exempts an operation from `others`, the runs of all that
-    `expected` does not name (None: not checked). Where the axes of an operation are named, it is not to run
-    over others. Local slices, which move nothing, and transfers to and from the host are left out."""
+    """One tally for each operation that is expected, for each of its axes, or that runs. `expected` has HLO's
+    names; None there exempts an operation from `others`, the runs of all that `expected` does not name (None:
+    not checked). Where the axes of an operation are named, it is not to run over others. Local slices, which
+    move nothing, and transfers to and from the host are left out."""
     by_op: dict[str, list[Collective]] = {op: [] for op in expected}
     for collective in collectives:
         if collective.op != "slice" and not collective.is_host_transfer:

@@ -17,10 +17,8 @@ _RINGS = ("all-gather", "reduce-scatter", "all-reduce")
 def collective_changes(
     before: Sequence[Collective], after: Sequence[Collective], in_order: bool = False
 ) -> tuple[str, ...]:
-    """A sentence for each thing that happened.
-
-    Names of instructions count for nothing: passes change them freely. With `in_order` both stand in the
-    order in which they run, and another order is a change too."""
+    """A sentence for each thing that happened. Names of instructions count for nothing: passes change them
+    freely. With `in_order` both stand in the order in which they run, and another order is a change too."""
     if before == after:
         return ()
     gone, here = lacking(before, after), lacking(after, before)

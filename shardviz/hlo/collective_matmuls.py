@@ -332,9 +332,8 @@ class _Search:
 
 @lru_cache(maxsize=256)
 def ring_pairs(text: str) -> Lists:
-    """Pairs in which every device sends once and receives once, around rings of one size; else none.
-
-    In a collective matmul no device sends to itself."""
+    """Pairs in which every device sends once and receives once, around rings of one size; else none. In a
+    collective matmul no device sends to itself."""
     try:
         pairs = parse_pairs(text)
     except NotationError:

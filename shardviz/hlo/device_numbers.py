@@ -88,9 +88,8 @@ class DeviceNumbers:
         return placed_lists(pairs, self.slices) if self.slices else pairs
 
     def positions(self, lists: Lists, mesh: Mesh) -> Lists:
-        """Numbers that count slice by slice as positions in a mesh.
-
-        Raises `NotationError` for a number that the mesh lacks."""
+        """Numbers that count slice by slice as positions in a mesh. Raises `NotationError` for a number that
+        the mesh lacks."""
         if mesh.device_order is not None:
             where = {number: position for position, number in enumerate(mesh.device_order)}
         else:
@@ -118,10 +117,9 @@ def reordered(order: Sequence[int]) -> ReplicaGroups:
 
 
 def slice_positions(num_slices: int, devices_per_slice: int, slices: Sequence[int] | None) -> ReplicaGroups:
-    """The positions of the devices of `num_slices` slices; `slices` has the slice of each position.
-
-    Without it the slices follow one another, as JAX's hybrid meshes have them by default. Raises
-    `QuestionError` when `slices` does not give each slice its devices."""
+    """The positions of the devices of `num_slices` slices; `slices` has the slice of each position. Without
+    it the slices follow one another, as JAX's hybrid meshes have them by default. Raises `QuestionError` when
+    `slices` does not give each slice its devices."""
     if slices is None:
         return ReplicaGroups((Digit(num_slices, devices_per_slice),), (Digit(devices_per_slice, 1),))
     members: dict[int, list[int]] = defaultdict(list)
@@ -142,11 +140,10 @@ def program_mesh(
     *,
     infer: bool,
 ) -> tuple[Mesh | None, DeviceNumbers]:
-    """The mesh of a program, and how its numbers are positions there.
-
-    It is the one `given`, in the order in which the text writes that out, or else what `infer` asks for. The
-    text has the meshes that are `written` outside of groups, and those of the `instructions`. Where it has
-    the mesh in several orders, none of which counts up, no position is known (`DeviceNumbers.orders`)."""
+    """The mesh of a program, and how its numbers are positions there. It is the one `given`, in the order in
+    which the text writes that out, or else what `infer` asks for. The text has the meshes that are `written`
+    outside of groups, and those of the `instructions`. Where it has the mesh in several orders, none of which
+    counts up, no position is known (`DeviceNumbers.orders`)."""
     if given is None and not infer:
         return None, numbers
     written = [*written]
@@ -170,10 +167,9 @@ def program_mesh(
 
 
 def written_meshes(header: str, text: str, sharding: int) -> list[WrittenMesh]:
-    """The meshes that a module's header and its first sharding write out, where they can be read.
-
-    A mesh without axes names one device, such as a callback's, and is none of the program.
-    The sharding stands at a position in the text, -1 where it has none."""
+    """The meshes that a module's header and its first sharding write out, where they can be read. A mesh
+    without axes names one device, such as a callback's, and is none of the program. The sharding stands at a
+    position in the text, -1 where it has none."""
     try:
         meshes = [WrittenMesh(tuple(sizes.items()), order) for sizes, order in mesh_literals(header) if sizes]
         sharded = mesh_of_sharding(text, sharding) if sharding >= 0 else None
@@ -211,9 +207,8 @@ def _mesh_of_instructions(
 
 
 def mesh_of_collectives(collectives: Iterable[Collective], devices: int) -> Mesh | None:
-    """The same for records that were read without a mesh, as far as their groups are listed.
-
-    There are so many `devices`, or as many as the groups name."""
+    """The same for records that were read without a mesh, as far as their groups are listed. There are so
+    many `devices`, or as many as the groups name."""
     listed = {(each.op == "collective-permute", each.groups) for each in collectives if each.groups}
     ids = [i for _, groups in listed for group in groups for i in group]
     return mesh_of_groups(

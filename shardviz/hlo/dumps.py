@@ -184,11 +184,10 @@ class PassStage:
 def read_passes(
     dumps: Sequence[Dump], mesh: Mesh | None = None, slices: Sequence[int] | None = None
 ) -> tuple[PassStage, ...]:
-    """The stages of one program's compilation, from its dumps in the order in which they were written.
-
-    Dumps that are not a module, or cannot be read as one, are passed over. With a `mesh` collectives have its
-    axes; `slices` as in `read_hlo`. Raises `QuestionError` when the mesh has another number of devices than
-    the program."""
+    """The stages of one program's compilation, from its dumps in the order in which they were written. Dumps
+    that are not a module, or cannot be read as one, are passed over. With a `mesh` collectives have its axes;
+    `slices` as in `read_hlo`. Raises `QuestionError` when the mesh has another number of devices than the
+    program."""
     stages = [*_shardy_stages([*_shardy_states(dumps, mesh)])]
     return (*stages, *_hlo_stages([*_hlo_states(dumps, mesh, slices)], has_input=bool(stages)))
 

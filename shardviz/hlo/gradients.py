@@ -48,9 +48,8 @@ _NOTHING = _Reached()
 
 
 def gradients(values: Values, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """The numbers of the arguments, called `names`, whose gradients each collective sums, by its name.
-
-    A collective of which that is not certain is not among them."""
+    """The numbers of the arguments, called `names`, whose gradients each collective sums, by its name. A
+    collective of which that is not certain is not among them."""
     by_collective: dict[str, list[frozenset[int]]] = defaultdict(list)
     for result in _Updates(values).of_results():
         for name in dict.fromkeys(name for name, _ in result.pairs):

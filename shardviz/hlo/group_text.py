@@ -30,9 +30,8 @@ Axes = tuple[tuple[str, int], ...]
 
 
 class WrittenMesh(NamedTuple):
-    """A mesh that a text writes out: names and sizes of its axes, and XLA's numbers of its devices.
-
-    `order` has the number at each row-major position; None where they count up."""
+    """A mesh that a text writes out: names and sizes of its axes, and XLA's numbers of its devices. `order`
+    has the number at each row-major position; None where they count up."""
 
     axes: Axes
     order: tuple[int, ...] | None = None
@@ -98,7 +97,6 @@ def written_mesh(text: str) -> WrittenMesh | None:
 
 def mesh_of_sharding(text: str, start: int) -> WrittenMesh | None:
     """The mesh of an attribute ``sharding={mesh['x'=2,'y'=4], [{'x'}, {}]}`` at `start`; None for another.
-
     Raises `NotationError` when it cannot be read."""
     match = _SHARDING_MESH.match(text, start)
     return _written(match[0][:60], match[1], match[2]) if match else None
@@ -106,7 +104,6 @@ def mesh_of_sharding(text: str, start: int) -> WrittenMesh | None:
 
 def axes_by_name(text: str, sizes: AxisSizes) -> tuple[str, ...]:
     """The axes that groups of the third form name, a part as ``y:(2)2``; none where theirs is another mesh.
-
     Raises `NotationError` when they cannot be read."""
     match = _MESH.fullmatch(text.strip())
     if match is None or _named_sizes(text, match[1]) != tuple(sizes.items()):

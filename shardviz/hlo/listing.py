@@ -117,9 +117,8 @@ class Span:
 
 @dataclass(frozen=True)
 class Listing:
-    """The entry of a module in program order, with the computations it runs that hold collectives.
-
-    `spans` are in the order of their first lines. `module` has all that was read."""
+    """The entry of a module in program order, with the computations it runs that hold collectives. `spans`
+    are in the order of their first lines. `module` has all that was read."""
 
     lines: tuple[ListedLine, ...]
     spans: tuple[Span, ...]

@@ -40,10 +40,9 @@ _PASSING = ("while", "parameter", "opt-barrier", "broadcast", "send", "recv")
 
 
 class ProgramPlace(NamedTuple):
-    """The place of an operation: the scopes that it stands in, outermost first, and JAX's name of it.
-
-    `phase` tells whether it belongs to the program itself, computes a part of that again, or its gradients.
-    With `is_differentiated` it is of a function whose gradients are taken (``jvp``), or of these."""
+    """The place of an operation: the scopes that it stands in, outermost first, and JAX's name of it. `phase`
+    tells whether it belongs to the program itself, computes a part of that again, or its gradients. With
+    `is_differentiated` it is of a function whose gradients are taken (``jvp``), or of these."""
 
     scopes: tuple[str, ...]
     primitive: str
@@ -61,9 +60,8 @@ def program_place(op_name: str) -> ProgramPlace:
 
 
 def joined_names(op_name: str) -> tuple[str, ...]:
-    """The names of the operations that one stands for.
-
-    XLA joins them with semicolons, or writes what they share once: ``jit(f)/(mlp/dot:norm/mul)``."""
+    """The names of the operations that one stands for. XLA joins them with semicolons, or writes what they
+    share once: ``jit(f)/(mlp/dot:norm/mul)``."""
     op_name = op_name.partition(";")[0]
     start = op_name.find("(") if op_name.startswith("(") else op_name.find("/(") + 1
     if not op_name.endswith(")") or not op_name.startswith("(", start):
@@ -117,11 +115,10 @@ def _inner(name: str) -> str:
 
 
 class NamelessCollectives:
-    """Finds the operations on both sides of collectives of one text that have no name.
-
-    For several TPU slices libtpu takes collectives apart and drops their names, but the operations on both
-    sides keep theirs. They are reached through whatever only moves elements, fusions and loops too. What
-    gathers a sum at once may be a part of that sum, or for who takes it: both sides are told."""
+    """Finds the operations on both sides of collectives of one text that have no name. For several TPU slices
+    libtpu takes collectives apart and drops their names, but the operations on both sides keep theirs. They
+    are reached through whatever only moves elements, fusions and loops too. What gathers a sum at once may be
+    a part of that sum, or for who takes it: both sides are told."""
 
     def __init__(self, values: Values, transfers: Iterable[CrossSliceTransfer]) -> None:
         self._values = values

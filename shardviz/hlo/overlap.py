@@ -129,9 +129,8 @@ class Schedules:
         return bool(site and site.opcode in ASYNC_STARTS and _BLOCKING not in site.form.words), algorithm
 
     def beside(self, line: Instruction, transfer: CrossSliceTransfer | None = None) -> Sequence[Work]:
-        """The work beside a collective that is asynchronous.
-
-        A `transfer` is under way from its send, with which the data leaves, until its recv is done."""
+        """The work beside a collective that is asynchronous. A `transfer` is under way from its send, with
+        which the data leaves, until its recv is done."""
         site = site_of(self._lines, line.home)
         if line in self._dones:
             return OverlappedOps(self._until_done, site, self._dones[line]) if site else ()
@@ -231,7 +230,6 @@ class Schedules:
 @lru_cache(maxsize=4096)
 def algorithm_of(attributes: str) -> str:
     """The algorithm that the attributes of an instruction name, "" where they name none or only a default.
-
     The compiler's own words are made readable: ``RotatedPincerEmitter`` and ``UniDirection1DRingStrategy``
     are "rotated pincer, uni direction 1D ring", ``KERNEL_STRATEGY_TRITON_TWO_SHOT`` "triton two shot"."""
     for marker in (ALGORITHM, _GPU):

@@ -94,11 +94,10 @@ def members_of_groups(groups: ReplicaGroups, mesh: Mesh | None) -> Members:
 
 
 def wire_bytes(op: str, group_size: int, larger: int, operand: int) -> int:
-    """Bytes one device must send at least, for a collective over groups of `group_size`.
-
-    `larger` is the larger of a device's operand and result in bytes. (N-1)/N of it for a gather, a
-    scatter and an all-to-all, twice that for an all-reduce, rounded up; the operand for a permute: the
-    lower bounds of Chan et al., "Collective communication: theory, practice, and experience" (2007)."""
+    """Bytes one device must send at least, for a collective over groups of `group_size`. `larger` is the
+    larger of a device's operand and result in bytes. (N-1)/N of it for a gather, a scatter and an all-to-all,
+    twice that for an all-reduce, rounded up; the operand for a permute: the lower bounds of Chan et al.,
+    "Collective communication: theory, practice, and experience" (2007)."""
     if op in ("slice", "recv") or group_size <= 1:
         return 0
     if op in ("collective-permute", "send", "collective-broadcast"):
@@ -126,7 +125,6 @@ class Records:
 
     def of(self, instruction: Instruction, transfer: CrossSliceTransfer | None) -> Collective:
         """The record of an instruction, or of the collective between slices that a send is, but for its name.
-
         Raises `NotationError` when the instruction cannot be read."""
         home = instruction.home
         sent = self._sent_shape(instruction) if base_op(instruction.opcode) == RAGGED else ""
@@ -196,7 +194,6 @@ class Records:
 
 def collective_shapes(instruction: Instruction, group_size: int, sent: str = "") -> CollectiveShapes:
     """The arrays of a collective over groups of `group_size`; `sent` is the shape of its operand, if known.
-
     Raises `NotationError` when the instruction's shape cannot be one of its opcode's."""
     shape = parse_shape(instruction.shape)
     op = base_op(instruction.opcode)

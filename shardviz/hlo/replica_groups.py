@@ -45,7 +45,6 @@ ONE = Digit(1, 1)
 @dataclass(frozen=True)
 class ReplicaGroups:
     """`count` groups of `size` ids: either `lists`, or the nests `outer` over groups and `inner` within one.
-
     Groups of unequal length are lists, and `size` is the longest."""
 
     outer: Nest = ()
@@ -89,10 +88,9 @@ class ReplicaGroups:
 
     @cached_property
     def member_loops(self) -> Nest | None:
-        """The nest that every group runs through from its own first id.
-
-        Lists whose groups are no such nest in the order given are tried in ascending order. None when
-        they are not a nest either, or not a partition of 0 … total-1 into groups of one size."""
+        """The nest that every group runs through from its own first id. Lists whose groups are no such nest
+        in the order given are tried in ascending order. None when they are not a nest either, or not a
+        partition of 0 … total-1 into groups of one size."""
         if self.lists is None:
             return merged(self.inner)
         flat = [i for group in self.lists for i in group]
@@ -109,11 +107,10 @@ class ReplicaGroups:
     def on_devices(
         self, replicas: int, partitions: int, *, channel: bool, use_global: bool | None
     ) -> ReplicaGroups:
-        """The groups as device numbers ``replica * partitions + partition``.
-
-        The ids of the text are, by `channel` (a channel_id is there) and `use_global` (use_global_device_ids;
-        None for ops without it), replicas, partitions, replicas with all their partitions, or already device
-        numbers, as in XLA's `GetCollectiveOpGroupMode`."""
+        """The groups as device numbers ``replica * partitions + partition``. The ids of the text are, by
+        `channel` (a channel_id is there) and `use_global` (use_global_device_ids; None for ops without it),
+        replicas, partitions, replicas with all their partitions, or already device numbers, as in XLA's
+        `GetCollectiveOpGroupMode`."""
         if channel and use_global:
             return self
         if channel and use_global is None:
@@ -208,9 +205,8 @@ def axis_groups(axes: Iterable[SubAxis], sizes: AxisSizes) -> ReplicaGroups:
 
 
 def group_axes(groups: ReplicaGroups, mesh: Mesh) -> tuple[str, ...]:
-    """The axes over which ids vary within a group, in the order in which they vary, major first.
-
-    Groups of single devices, groups that leave out devices and groups that follow no axes give ()."""
+    """The axes over which ids vary within a group, in the order in which they vary, major first. Groups of
+    single devices, groups that leave out devices and groups that follow no axes give ()."""
     if groups.size <= 1 or groups.total != mesh.size or groups.member_loops is None:
         return ()
     return axes_of_digits(groups.member_loops, mesh.shape) or ()
@@ -229,9 +225,8 @@ def pair_axes(pairs: Iterable[tuple[int, ...]], mesh: Mesh) -> tuple[str, ...]:
 
 
 def device_ids(groups: Lists, mesh: Mesh | None) -> Lists:
-    """Positions as the ids of the devices that stand there; as they are without a mesh.
-
-    Raises `NotationError` for a position outside of the mesh."""
+    """Positions as the ids of the devices that stand there; as they are without a mesh. Raises
+    `NotationError` for a position outside of the mesh."""
     if mesh is None:
         return groups
     for group in groups:

@@ -290,9 +290,8 @@ def _head_sizes(of: Architecture) -> dict[str, int]:
 
 def spread(axes: Sequence[str], sizes: Sequence[int], mesh: Mesh) -> list[tuple[str, ...]]:
     """The axes of a dimension on those that it is made of: as much of each axis on the first of them as
-    divides it, the rest on the next. What divides none stays on the first, which is padded.
-
-    Of 8 heads of 128 over tensor=16 the heads have ``tensor:(1)8`` and their size ``tensor:(8)2``."""
+    divides it, the rest on the next. What divides none stays on the first, which is padded. Of 8 heads of 128
+    over tensor=16 the heads have ``tensor:(1)8`` and their size ``tensor:(8)2``."""
     entries: list[list[str]] = [[] for _ in sizes]
     left, index = list(sizes), 0
     for axis in axes:

@@ -92,9 +92,8 @@ class Meshes:
 
 
 def mesh_literals(header: str) -> list[tuple[AxisSizes, tuple[int, ...] | None]]:
-    """The meshes in an HLO module's header, ``xla.sdy.meshes={mesh = #sdy.mesh<["X"=2, "Y"=4]>}``.
-
-    With each its ``device_ids`` in row-major order, None where it has none."""
+    """The meshes in an HLO module's header, ``xla.sdy.meshes={mesh = #sdy.mesh<["X"=2, "Y"=4]>}``. With each
+    its ``device_ids`` in row-major order, None where it has none."""
     return list(map(_mesh, _LITERAL.finditer(header)))
 
 
@@ -103,9 +102,8 @@ def _mesh(match: re.Match[str]) -> tuple[AxisSizes, tuple[int, ...] | None]:
 
 
 def parse_sharding(text: str, start: int, meshes: Meshes) -> tuple[TensorSharding, int]:
-    """The sharding at `start`, and where it ends.
-
-    Raises `NotationError` when there is none, or it names a mesh or an axis that is not declared."""
+    """The sharding at `start`, and where it ends. Raises `NotationError` when there is none, or it names a
+    mesh or an axis that is not declared."""
     ref = _MESH_REF.match(text, start)
     if ref is None:
         raise NotationError("this is not a sharding", text, start, min(len(text), start + 20))
@@ -152,9 +150,8 @@ def parse_axes(body: str, sizes: AxisSizes) -> tuple[SubAxis, ...]:
 
 
 def axis_of(match: re.Match[str], sizes: AxisSizes) -> SubAxis:
-    """The axis whose name, and maybe the parts above it and its own size, are groups of a match.
-
-    Raises `NotationError` for an axis, or a part of one, that the mesh does not have."""
+    """The axis whose name, and maybe the parts above it and its own size, are groups of a match. Raises
+    `NotationError` for an axis, or a part of one, that the mesh does not have."""
     name, size = match[1], sizes.get(match[1])
     if size is None:
         raise NotationError(f"the mesh has no axis {name}", match.string, match.start(), match.end())
@@ -200,9 +197,8 @@ def _tensor(text: str, match: re.Match[str]) -> ArrayShape:
 
 
 def parse_dense_rows(text: str, start: int, columns: int) -> tuple[tuple[int, ...], ...]:
-    """The rows of ``dense<[[0, 1], [2, -1]]>`` or its hexadecimal or single-value form, from `start` on.
-
-    What pads a row is left out. Raises `NotationError` for anything else."""
+    """The rows of ``dense<[[0, 1], [2, -1]]>`` or its hexadecimal or single-value form, from `start` on. What
+    pads a row is left out. Raises `NotationError` for anything else."""
     end = text.find(">", start)
     body = text[start + len("dense<") : end] if text.startswith("dense<", start) and end > 0 else ""
     if body.startswith("[["):

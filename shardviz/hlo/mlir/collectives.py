@@ -74,10 +74,9 @@ _TRANSPOSE = re.compile(r"\bdims = \[([\d, ]*)\]")
 
 
 def sdy_collective(operation: MlirOperation, meshes: Meshes, mesh: Mesh | None) -> Collective | None:
-    """The collective of Shardy's that an operation is; None when it is another operation.
-
-    An operation over several dimensions is one collective, its axes in the order in which the text has
-    them. Raises `NotationError` when it cannot be read."""
+    """The collective of Shardy's that an operation is; None when it is another operation. An operation over
+    several dimensions is one collective, its axes in the order in which the text has them. Raises
+    `NotationError` when it cannot be read."""
     op, text = _SDY_OPS.get(operation.name), operation.text
     if op is None:
         return None
@@ -155,9 +154,8 @@ Moves = dict[SubAxis, SubAxis]
 
 
 def moved_digits(before: TensorSharding, after: TensorSharding) -> Moves | None:
-    """Source digit → the target's digit that it equals, for those that differ.
-
-    None when the sizes of the axes do not divide one another, so that there are no common digits."""
+    """Source digit → the target's digit that it equals, for those that differ. None when the sizes of the
+    axes do not divide one another, so that there are no common digits."""
     # A sharding assigns to every block of the tensor digits of the device's coordinates: on X=2, Y=4 the
     # dimension [{"X", "Y"}] is cut first by the digit of X, then by that of Y. Cut fine enough, the digits of
     # both shardings match one to one, so that a target's digit q says where its source stands in digit p:
@@ -241,9 +239,8 @@ def move_pairs(moves: Moves, sizes: AxisSizes) -> tuple[tuple[int, ...], ...]:
 def stablehlo_collective(
     operation: MlirOperation, meshes: Meshes, mesh: Mesh | None, replicas: int, partitions: int
 ) -> Collective | None:
-    """The collective of StableHLO's that an operation is; None when it is another operation.
-
-    Raises `NotationError` when it cannot be read."""
+    """The collective of StableHLO's that an operation is; None when it is another operation. Raises
+    `NotationError` when it cannot be read."""
     op, text = _STABLEHLO_OPS.get(operation.name), operation.text
     if operation.name == "stablehlo.custom_call" and text.startswith(_RAGGED):
         op = RAGGED

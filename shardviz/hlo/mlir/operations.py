@@ -59,9 +59,8 @@ _CONDITIONALS = ("stablehlo.if", "stablehlo.case")
 
 
 class OperationValue(NamedTuple):
-    """A result of an operation, or with `is_argument` an argument of its regions, by number.
-
-    Both regions of a loop have the arguments in common."""
+    """A result of an operation, or with `is_argument` an argument of its regions, by number. Both regions of
+    a loop have the arguments in common."""
 
     operation: MlirOperation
     number: int
@@ -99,10 +98,9 @@ class Region:
 @dataclass(eq=False)
 class MlirOperation:
     """An operation: its name, such as "sdy.all_reduce"; its text behind that, on one line and without its
-    regions; the line on which it begins, from 1; and the names of its results, ``%0``.
-
-    `place` is its location in the program, by name or as an alias. `operands` are the values in its text,
-    None for one of which the text shows no definition."""
+    regions; the line on which it begins, from 1; and the names of its results, ``%0``. `place` is its
+    location in the program, by name or as an alias. `operands` are the values in its text, None for one of
+    which the text shows no definition."""
 
     name: str
     text: str

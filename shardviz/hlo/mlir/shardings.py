@@ -33,9 +33,8 @@ ARGUMENT, RESULT, RESHARD = "argument", "result", "reshard"
 
 
 def sharding_of(value: OperationValue, meshes: Meshes, rank: int) -> TensorSharding | None:
-    """A value's sharding as its definition says; None when that is not to be found.
-
-    A definition that says nothing leaves the value whole on every device."""
+    """A value's sharding as its definition says; None when that is not to be found. A definition that says
+    nothing leaves the value whole on every device."""
     operation, index, is_argument = value
     text = operation.text
     if operation.name == "func.func":
@@ -84,9 +83,8 @@ class ShardedTensor:
 
 
 def tensor_shardings(module: MlirModule) -> tuple[ShardedTensor, ...]:
-    """The arguments, the values and the results of a program, in the order of the text.
-
-    `before` is open but for reshards. What cannot be read is passed over."""
+    """The arguments, the values and the results of a program, in the order of the text. `before` is open but
+    for reshards. What cannot be read is passed over."""
     main = next((function for function in module.functions if function.header.name == "main"), None)
     arguments, results, values = [], [], []
     known: dict[OperationValue, Axes | None] = {}
@@ -175,10 +173,9 @@ def _tensors(name: str, op: str, types: str, text: str, meshes: Meshes) -> list[
 
 
 def named_shardings(module: MlirModule, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, PartitionSpec]:
-    """The sharding in which each array of `shapes` is left by the operations whose places name it.
-
-    These stand one after the other, with the collectives that add its partial sums or move it at once; what
-    stands later moves it for one of its uses."""
+    """The sharding in which each array of `shapes` is left by the operations whose places name it. These
+    stand one after the other, with the collectives that add its partial sums or move it at once; what stands
+    later moves it for one of its uses."""
     shardings: dict[str, PartitionSpec] = {}
     finished: set[str] = set()
     current = ""

@@ -43,9 +43,8 @@ _TRIPS = re.compile(r"\s*%?([^\s=,(){}]+)\s*=\s*(\d{1,12})\s*")
 
 
 class Call(NamedTuple):
-    """A place in the computation `caller` that runs `callee` `times` times (None: unknown).
-
-    `opcode` is that of the instruction there: a conditional runs one of its branches."""
+    """A place in the computation `caller` that runs `callee` `times` times (None: unknown). `opcode` is that
+    of the instruction there: a conditional runs one of its branches."""
 
     caller: int
     callee: int
@@ -195,9 +194,8 @@ def parse_trip_counts(text: str) -> dict[str, int]:
 
 
 def with_trip_counts(text: str, trips: Mapping[str, int]) -> str:
-    """The text, in which loops run as often as `trips` says, by the name of the loop or of its body.
-
-    Raises `QuestionError` for a name that no loop of the text has."""
+    """The text, in which loops run as often as `trips` says, by the name of the loop or of its body. Raises
+    `QuestionError` for a name that no loop of the text has."""
     met: set[str] = set()
 
     def told(loop: re.Match[str]) -> str:
@@ -358,9 +356,8 @@ class TripCounts:
 
 
 def trips(direction: str, start: int, step: int) -> int | None:
-    """The number of times that ``start``, ``start + step``, … is less (LT), at most (LE), … than 0.
-
-    None when it never ceases to be, or only where the numbers overflow."""
+    """The number of times that ``start``, ``start + step``, … is less (LT), at most (LE), … than 0. None when
+    it never ceases to be, or only where the numbers overflow."""
     if direction in ("GT", "GE"):
         return trips({"GT": "LT", "GE": "LE"}[direction], -start, -step)
     if direction in ("LT", "LE"):

@@ -83,9 +83,8 @@ def slices_named(transfers: Iterable[CrossSliceTransfer]) -> int:
 
 
 def device_numbers(target: str, devices_per_slice: int) -> Lists:
-    """The groups or pairs of a transfer, as device numbers that count slice by slice.
-
-    Raises `NotationError` for a target that cannot be read or names a device that a slice does not have."""
+    """The groups or pairs of a transfer, as device numbers that count slice by slice. Raises `NotationError`
+    for a target that cannot be read or names a device that a slice does not have."""
     product = _PRODUCT.fullmatch(target)
     if product is None:
         ids = [tuple(map(int, _NUMBER.findall(group))) for group in _LIST.findall(target)]

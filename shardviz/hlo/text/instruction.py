@@ -48,9 +48,8 @@ _INDEX = re.compile(r" index=(\d{1,6})")
 
 @dataclass(eq=False, slots=True)
 class Computation:
-    """A named computation; `start` and `stop` bound its instructions in the text.
-
-    Instructions outside of any computation count as one without a name."""
+    """A named computation; `start` and `stop` bound its instructions in the text. Instructions outside of any
+    computation count as one without a name."""
 
     start: int
     stop: int
@@ -69,9 +68,8 @@ def line_at(text: str, position: int) -> tuple[int, int]:
 
 
 class InstructionForm:
-    """The common part of instructions that differ in names, operands, channels and reductions only.
-
-    `words` are its attributes' text: the layers of a model share it."""
+    """The common part of instructions that differ in names, operands, channels and reductions only. `words`
+    are its attributes' text: the layers of a model share it."""
 
     def __init__(self, opcode: str, shape: str, words: str, has_own_channel: bool) -> None:
         self.opcode, self.shape, self.words, self._has_own_channel = opcode, shape, words, has_own_channel
@@ -103,10 +101,9 @@ _form = lru_cache(maxsize=4096)(InstructionForm)
 
 
 class Instruction:
-    """An instruction: its line is text[start:stop], and its operands begin at `inside`.
-
-    `head` is what stands in front of these: ROOT or None, name, shape and opcode. What stands behind the
-    opcode is read when it is first asked for. `home` is the computation that it stands in."""
+    """An instruction: its line is text[start:stop], and its operands begin at `inside`. `head` is what stands
+    in front of these: ROOT or None, name, shape and opcode. What stands behind the opcode is read when it is
+    first asked for. `home` is the computation that it stands in."""
 
     __slots__ = (
         "_form", "_operands", "home", "inside", "is_root", "name", "opcode", "shape", "start", "stop",
@@ -212,7 +209,6 @@ class Instruction:
 
 def parse_instruction(text: str, start: int = 0, home: Computation = NOWHERE) -> Instruction | None:
     """The instruction in the line that begins at `start`, in the computation `home`; None when it is not one.
-
     Reads what there is of a line that is cut off."""
     end = text.find("\n", start)
     stop = len(text) if end < 0 else end

@@ -66,9 +66,8 @@ _Item = TypeVar("_Item", bound=Hashable)
 
 
 def reached(start: Iterable[_Item], step: Callable[[_Item], Iterable[_Item]]) -> Iterator[_Item]:
-    """All that some items lead to by steps, and these themselves, each once, the latest found first.
-
-    The steps from an item are taken after it was given out, so that a caller may look at it before."""
+    """All that some items lead to by steps, and these themselves, each once, the latest found first. The
+    steps from an item are taken after it was given out, so that a caller may look at it before."""
     waiting = [*start]
     seen = {*waiting}
     while waiting:
@@ -139,9 +138,8 @@ class Computations:
         return self.all[number - 1] if number and position < self.all[number - 1].stop else NOWHERE
 
     def named(self, name: str, position: int) -> Computation | None:
-        """The computation that a name means at a position: the last one defined so far, else the first.
-
-        A text may hold several modules, which use names again."""
+        """The computation that a name means at a position: the last one defined so far, else the first. A
+        text may hold several modules, which use names again."""
         computations = self._again.get(name)
         if computations is None or not name:
             return self._named.get(name) if name else None
@@ -239,7 +237,6 @@ class Instructions:
 
     def named(self, home: Computation, name: str, before: int | None = None) -> Instruction | None:
         """The instruction of a computation by its name, which is searched for from the position `before` on.
-
         Where a name is used again it is the last one, or the last one in front of that position."""
         known = self._named[home]
         if name not in known:

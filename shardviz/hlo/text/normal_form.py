@@ -223,9 +223,8 @@ def _line_end(text: str, start: int) -> int:
 
 
 def joined(statement: str) -> str:
-    """The lines of a statement as one, with a space where one was.
-
-    Where breaks keep the space before them, as in ``fold -s``, a break without one is within a word."""
+    """The lines of a statement as one, with a space where one was. Where breaks keep the space before them,
+    as in ``fold -s``, a break without one is within a word."""
     lines = [line for line in statement.split("\n") if line.strip()]
     keeps_spaces = any(line.endswith(" ") for line in lines[:-1])
     kept = [lines[0].strip()] if lines else []

@@ -57,9 +57,8 @@ Shape = ArrayShape | list["Shape"]
 
 
 def parse_shape(text: str) -> Shape:
-    """One shape; where the text is a list of operands with their shapes, use `parse_shapes`.
-
-    Raises `NotationError` when it holds none, or an array of an unknown type or an impossible size."""
+    """One shape; where the text is a list of operands with their shapes, use `parse_shapes`. Raises
+    `NotationError` when it holds none, or an array of an unknown type or an impossible size."""
     shapes = parse_shapes(text)
     if len(shapes) != 1:
         raise NotationError("this is not one shape", text, 0, len(text), "write f32[4,8] or (f32[4], f32[8])")
@@ -135,9 +134,8 @@ class PlacedArray(NamedTuple):
 
 @lru_cache(maxsize=16384)
 def placed_arrays(shape: str) -> tuple[PlacedArray, ...]:
-    """The arrays of a shape, or of a tuple of them, depth first.
-
-    Tokens, unknown types and impossible sizes are left out."""
+    """The arrays of a shape, or of a tuple of them, depth first. Tokens, unknown types and impossible sizes
+    are left out."""
     shapes = []
     for dtype, sizes, order, rest in _ARRAY.findall(shape):
         lengths, bits = tuple(map(int, _LENGTH.findall(sizes))), BITS.get(dtype, 0)

@@ -51,7 +51,6 @@ def folded(
     most: int,
 ) -> _Result | None:
     """The fact of a value, by the facts of what it is made of; None where more than `most` were looked at.
-
     `step` tells what it is made of, if that is known, and what else it is; `fold` puts results together. What
     is made of itself, as in a loop, is there the second of these. `known` has all results so far."""
     pending: list[tuple[_Value, Sequence[_Value]]] = [(value, ())]
@@ -71,9 +70,8 @@ def folded(
 
 @dataclass(eq=False, slots=True)
 class CallSite:
-    """A `line` that runs another computation, `depth` calls below the outermost; `outer` runs its own.
-
-    Each is made once and compared by identity: a chain of calls costs no more to look up than one call."""
+    """A `line` that runs another computation, `depth` calls below the outermost; `outer` runs its own. Each
+    is made once and compared by identity: a chain of calls costs no more to look up than one call."""
 
     line: Instruction
     outer: CallSite | None

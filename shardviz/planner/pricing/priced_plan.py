@@ -231,11 +231,10 @@ def _resident(plan: Plan, bytes_of: Callable[[str, PartitionSpec], int]) -> list
 
 @dataclass(frozen=True)
 class TrainingMemory:
-    """Bytes of a device in a train step of all layers.
-
-    `gradients` are those of the parameters: of one layer the most that is held at once, of the others as they
-    stay. `activations` are what the backward pass takes from the forward pass, with each layer's input.
-    `peak` is the most at once, where all layers run forward, then backward, then are updated in place."""
+    """Bytes of a device in a train step of all layers. `gradients` are those of the parameters: of one layer
+    the most that is held at once, of the others as they stay. `activations` are what the backward pass takes
+    from the forward pass, with each layer's input. `peak` is the most at once, where all layers run forward,
+    then backward, then are updated in place."""
 
     parameters: int
     gradients: int
