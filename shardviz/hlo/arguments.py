@@ -18,8 +18,7 @@ from shardviz.hlo.text.shapes import HBM, ArrayShape, one_array, placed_arrays
 from shardviz.hlo.text.values import Made, folded
 
 MAX_LOOKS = 1_000
-"""Definitions looked at in one module at most, to follow what is computed: a chain of einsums has some
-hundreds, a model far more."""
+"""Definitions followed in one module at most: a chain of einsums has some hundreds, a model far more."""
 MAX_MOVES = 200
 """Definitions looked at for one value that is only moved, beside those that others have led to."""
 MAX_ARGUMENTS = 64

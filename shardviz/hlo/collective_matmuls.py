@@ -127,8 +127,6 @@ def collective_matmuls(
 
 
 class _Search:
-    """Sorts the rings of one module into collective matmuls."""
-
     def __init__(
         self, rings: dict[ProgramValue, Ring], flow: ValueFlow, rounds: dict[Computation, int | None]
     ) -> None:

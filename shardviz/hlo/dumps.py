@@ -64,9 +64,8 @@ class DumpFile(NamedTuple):
 
 
 def dump_files(paths: Iterable[str], module: str) -> tuple[DumpFile, ...]:
-    """The files of the program `module` (``jit_f``), in the order in which the compiler wrote them; of
-    several programs of that name those of the last. Shardy's come before the module that XLA dumped after
-    it."""
+    """The files of the program `module` (``jit_f``) as the compiler wrote them; of several programs of that
+    name those of the last. Shardy's come before the module that XLA dumped after it."""
     by_number: dict[int, list[tuple[tuple[int, int], DumpFile]]] = {}
     for path in paths:
         match = _SHARDY_FILE.fullmatch(path) or _FILE.fullmatch(path.rpartition("/")[2])
@@ -301,8 +300,7 @@ def _hlo_stages(states: Sequence[_State], has_input: bool) -> Iterator[PassStage
 
 
 def _partitioning(earlier: Sequence[_State], after: _State) -> PassStage:
-    """The partitioner's work; the passes within it leave dumps too, of half of it: what it `tried` first may
-    be gone at the end."""
+    """The partitioner's work; its own passes leave dumps of half of it: what it `tried` may be gone."""
     first = earlier[0]
     inside = [index for index, state in enumerate(earlier) if len(state.collectives) > len(first.collectives)]
     marked = [index + 1 for index, state in enumerate(earlier) if _BEFORE_PARTITIONING in state.dump.name]

@@ -136,8 +136,6 @@ def list_hlo(
 
 
 class _Lister:
-    """Lists one text; spans are found on the way."""
-
     def __init__(self, reader: Reader) -> None:
         self._text = reader.text
         self._index = reader.lines

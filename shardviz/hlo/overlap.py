@@ -118,8 +118,7 @@ class Schedules:
         """Positions of lines that repeat a collective: the middle and the end of one that is in fusions."""
 
     def of(self, line: Instruction, transfer: CrossSliceTransfer | None = None) -> tuple[bool, str]:
-        """Return whether a collective and all of its form in its computation are asynchronous, and their
-        algorithm."""
+        """Return whether a collective, and all of its form, is asynchronous here, and its algorithm."""
         if transfer is not None:
             return True, ""
         site, words = site_of(self._lines, line.home), line.form.words

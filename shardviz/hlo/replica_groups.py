@@ -190,8 +190,7 @@ def check_listable(total: int, text: str) -> None:
 
 
 def axis_groups(axes: Iterable[SubAxis], sizes: AxisSizes) -> ReplicaGroups:
-    """The groups of a collective over `axes`, as positions in a mesh. Raises `NotationError` when axes
-    overlap."""
+    """The groups over `axes`, as positions in a mesh. Raises `NotationError` when the axes overlap."""
     inner = part_digits(axes, sizes)
     outer: list[Digit] = []
     top = math.prod(sizes.values())

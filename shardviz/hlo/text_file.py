@@ -30,8 +30,7 @@ STREAMS = ("/dev/", "/proc/self/fd/")
 GZIP = b"\x1f\x8b"
 ZIP = b"PK\x03\x04"
 _BINARY = re.compile(rb"\x0a|ML\xefR|[\x08-\xff]\0\0\0|PK\x03\x04")
-"""How programs in binary begin: the first field of XLA's protos, MLIR's bytecode, the offset in a flatbuffer,
-which jax.export writes; and a zip."""
+"""The beginnings of XLA's protos, MLIR's bytecode, a flatbuffer, which jax.export writes, and a zip."""
 CONTROLS = frozenset(range(32)) - set(b"\t\n\v\f\r\x1b")
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 UTF8_MARK = b"\xef\xbb\xbf"

@@ -90,8 +90,7 @@ def usual_sequence(model: Model) -> int:
 
 
 def with_changes(question: ModelQuestion, changes: Sequence[ShardingRule]) -> ModelQuestion:
-    """The question with splits that decide before the rules. Raises `QuestionError` for one that does not
-    fit."""
+    """The question with splits that decide before the rules. Raises `QuestionError` for unfit ones."""
     if not changes:
         return question
     split = question.split

@@ -124,8 +124,7 @@ def architecture_of(model: Model) -> Architecture:
 
 
 Weights: TypeAlias = Mapping[str, tuple[str, PartitionSpec, str]]
-"""By their names in programs the letters of the dimensions of weights there, how these are split, and the
-dtype."""
+"""By their names in programs the letters of the dimensions of weights, their specs and dtypes."""
 
 
 def _problem(text: str, of: Architecture, weights: Weights, mesh: Mesh, tokens: Tokens) -> Problem:

@@ -80,8 +80,7 @@ def read_rule_file(text: str) -> RuleSet:
 
 def rules_of_pairs(pairs: Sequence[Pair], name: str, kind: Kind | None = None, inputs: str = "") -> RuleSet:
     """The rules of subjects and what they are given; without a `kind` logical axes where every subject is a
-    word and every value mesh axes, else patterns. Raises `RuleError` for a value that does not fit, and for
-    no rules."""
+    word and every value mesh axes, else patterns. Raises `RuleError` for none and for unfit values."""
     if not pairs:
         hint = "write patterns and specs, or logical axes and mesh axes"
         raise RuleError(name, "", "there are no rules", hint)
@@ -321,9 +320,8 @@ def shipped_sets() -> dict[str, dict[str, Any]]:
 
 
 def shipped_rules(text: str, mesh: Mesh) -> RuleSet:
-    """The sets that a text names, for the axes of a mesh; an axis that is called after the batch splits it in
-    any case. Raises `QuestionError` for a set that does not exist, and for one of which the mesh has no
-    axis."""
+    """The sets that a text names, for the axes of a mesh; an axis called after the batch always splits it.
+    Raises `QuestionError` for an unknown set, and for one of which the mesh has no axis."""
     sets, axis_of = shipped_sets(), dict[str, str]()
     for piece in text.split("+"):
         axis, equals, name = (word.strip() for word in piece.rpartition("="))

@@ -28,8 +28,7 @@ SplitOf: TypeAlias = "PartitionSpec | str | tuple[str, ...]"
 """What a rule gives: a spec, the text of one or a style of `STYLES`, the mesh axes of a logical axis."""
 Kind: TypeAlias = Literal["patterns", "logical", "function", "annotations"]
 STYLES = ("colwise", "rowwise")
-"""Styles of Hugging Face's `base_model_tp_plan`, of weights that are [outputs, inputs]; ``_rep`` behind one
-is about the result, which is then whole."""
+"""Styles of Hugging Face's `base_model_tp_plan`, of weights [outputs, inputs]; ``_rep``: a whole result."""
 SECONDS = 5.0
 """The longest that all patterns of a set may take together: a thousand times what those of a model need."""
 _NEVER_BACK = re.compile(r"(?:[^\\*+?{(]|\\.|\+\+)*+", re.DOTALL)
@@ -365,14 +364,12 @@ def split_model(model: Model, rules: RuleSet, mesh: Mesh) -> SplitModel:
 
 
 _NUMBER = re.compile(r"(?<![^./])\d+(?![^./])|(?<=layers_)\d+|(?<=layer_)\d+|(?<=blocks_)\d+|(?<=block_)\d+")
-"""The number of a layer: a part of a path of its own, ``layers.12.w1``, or behind a word for it,
-``layers_12``."""
+"""The number of a layer: a part of a path, ``layers.12.w1``, or behind a word for it, ``layers_12``."""
 
 
 @dataclass(frozen=True)
 class FoldedParameter:
-    """Parameters that are alike but for the numbers in their names, of which `first` is one; `name` has all
-    numbers: ``model.layers.0–31.mlp.up_proj.weight``."""
+    """Parameters alike but for numbers in their names: ``model.layers.0–31.mlp.up_proj.weight``."""
 
     name: str
     first: SplitParameter

@@ -31,8 +31,7 @@ MOST_BATCHES = 6
 
 @dataclass(frozen=True)
 class DecodeStep:
-    """A step that makes one token for each of `batch` sequences on so many devices, of which each holds
-    `memory` bytes of weights and cache."""
+    """A step that makes one token for each of `batch` sequences; a device holds `memory` bytes meanwhile."""
 
     batch: int
     devices: int

@@ -118,8 +118,7 @@ def multiply_adds(operands: tuple[ShardedArray, ...], mesh: Mesh) -> int:
 
 
 def decided_parts(plan: Plan) -> Parts:
-    """Operands and result of every part, with the plan's spec wherever the compiler may choose: a result as
-    its einsum and the reduction after it leave it."""
+    """Operands and result of every part; where the compiler may choose, with the spec after its reduction."""
     newest, specs = "", dict[str, PartitionSpec]()
     for step in plan.steps:
         is_reduced = step.array == newest and step.op in ("psum", "pmax", "psum_scatter")

@@ -41,8 +41,7 @@ MOST_WAYS_PLANNED = 500
 MOST_ANYWHERE = 5
 """Parts of axes up to which all plans are looked at that split the work elsewhere."""
 MOST_WAYS_QUICK = 300
-"""Ways to split the work of all statements up to which a tree of them is planned in some hundredths of a
-second."""
+"""Ways to split the work of all statements of a tree that take some hundredths of a second to plan."""
 
 
 class Planner:

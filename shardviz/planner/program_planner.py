@@ -265,7 +265,6 @@ class ArrayUses:
         }
 
     def _form(self, part: Statement) -> StatementForm:
-        """The form of a statement, the same object for all that are alike."""
         ways, through = self.choices.ways, list[State | None]()
         for operand in part.operands:
             state = None if operand.spec is None else ways.pool.state(operand.spec)

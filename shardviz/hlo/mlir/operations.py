@@ -243,7 +243,6 @@ class MlirModule:
             self._is_uneven |= _depth(text, *last, 0) > _opens(text, *last)
 
     def _take(self, begun: re.Match[str], text: str, line: int) -> None:
-        """Take what begins with a match and goes on with a text."""
         text = text.strip()
         if "\n" in text:
             # Some releases print double spaces here and there: that one ends a line says nothing.

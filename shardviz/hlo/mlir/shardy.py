@@ -33,11 +33,10 @@ _NUMBER = {key: re.compile(rf"mhlo\.{key}\s*=\s*(\d{{1,12}})") for key in ("num_
 class ShardyModule:
     """A module's collectives in program order, and how its main function's arguments and results are split.
 
-    A spec is None where the text leaves it open (a module that declares no mesh). `mesh` is the one that was
-    given, else the first that the text declares. `unread` says, a sentence each, what could not be read, and
-    `unread_collectives` counts the collectives among that. `awaits_partitioner` tells that the text splits
-    arrays and has no collectives of Shardy's: the partitioner inserts them. `num_devices` is 1 where it names
-    none."""
+    A spec is None where the text leaves it open (a module that declares no mesh). `mesh` is the one given,
+    else the first declared. `unread` says, a sentence each, what could not be read, and `unread_collectives`
+    counts the collectives among that. `awaits_partitioner` tells that the text splits arrays and has no
+    collectives of Shardy's: the partitioner inserts them. `num_devices` is 1 where it names none."""
 
     name: str
     mesh: Mesh | None

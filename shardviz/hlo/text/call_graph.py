@@ -284,7 +284,7 @@ class TripCounts:
         return direction[1], compared[0].shape, one, two
 
     def _side(self, loop: Instruction, value: _Sum | None) -> tuple[int, int] | None:
-        """The first value of a side of the comparison, and by how much it grows."""
+        """The first value of a side of the comparison, and its growth."""
         if value is None or value.element is None:
             return value and (value.number, 0)
         element = self._element(loop, value.element)

@@ -51,8 +51,7 @@ NOTABLE = re.compile(
     rf" [{''.join(sorted({word[0] for word in _WORDS}))}]{_any_of(word[1:] for word in _WORDS)}"
     r"(?:(?<==)(?P<list>\{)?%?(?P<called>[^\s,{}()=]++))?"
 )
-"""A collective's opcode, one that runs computations, an attribute that names some, with the first of them, or
-a sharding, which may write a mesh out."""
+"""The opcode of a collective or of what runs computations, an attribute that names some, or a sharding."""
 _NEXT_CALLED = re.compile(r",\s?%?(?P<called>[^\s,{}()=]++)")
 
 _LINE = re.compile(rf"\n(?:{HEAD})?+")

@@ -19,8 +19,7 @@ LIBRARY = re.compile(
     r"(?!.*[/\\]shardviz[/\\]examples[/\\])(?:[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|"
     r"^<frozen |[/\\]shardviz[/\\]compiler[/\\]\w+\.py$)"
 )
-"""In the path of an installed package's file, but for the examples that ship, and of the file that has JAX
-trace a user's program."""
+"""In paths of installed packages, but for examples that ship, and of what has JAX trace a program."""
 _CELL = re.compile(r"<ipython-input-(\d+)-\w*>|.*[/\\]ipykernel_\d+[/\\](\d+)\.py")
 
 

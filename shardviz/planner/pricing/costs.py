@@ -47,9 +47,8 @@ class Alternative:
 @dataclass(frozen=True)
 class Threshold:
     """The sizes of dimension `dim`, now `size`, at which the steps of a plan are compute bound: from `least`
-    on (None: never), up to `largest` (None: without end). `multiple` divides all sizes that are looked at:
-    the parts into which the plan cuts the dimension. `limit` is what takes longer than the arithmetic beyond:
-    "HBM", or the bound of the longest collective."""
+    on (None: never), up to `largest` (None: without end), multiples of `multiple`, the parts into which the
+    plan cuts the dimension. `limit` is what takes longer beyond: "HBM", or the longest collective's bound."""
 
     dim: str
     size: int

@@ -89,7 +89,6 @@ class JaxCode:
         return f"jnp.broadcast_to({_aligned(f'({code})', dims, wanted)}, {shape})"
 
     def largest(self) -> str:
-        """The largest elements along some dimensions."""
         (dims,), (array,) = self.einsum.operands, self.operands
         lost = tuple(dim for dim in dims if dim not in self.einsum.result)
         kept = tuple(dim for dim in dims if dim not in lost)
@@ -126,8 +125,7 @@ class JaxCode:
         return f"jnp.where({is_picked}, {given}, 0)"
 
     def _picked(self, dims: tuple[str, ...]) -> tuple[str, int]:
-        """A comparison of the places with the numbers of all elements along rows, and which dimension these
-        run along."""
+        """A comparison of the places with the numbers of elements along rows, and the rows' dimension."""
         (axis,) = (n for n, dim in enumerate(dims) if dim not in self.einsum.operands[1])
         numbers = f"jnp.arange({self.sizes[dims[axis]]})"
         if start := self.local.starts.get(dims[axis]):

@@ -616,8 +616,7 @@ _CALLS = {
     "slots": (LoweredProgram._slots, "an array, a dimension and the dimension of places", "G[b, t, e], t, c"),
     "reshape": (LoweredProgram._reshape, "an array and equations of dimensions", "P, q=nh"),
 }
-"""How the functions are taken apart that are not one of each element; what one takes beside arrays alone, in
-words, and as it may be written."""
+"""How functions that are not of each element are taken apart; what one takes, in words and as an example."""
 
 
 def _spec(mention: Mention) -> PartitionSpec | None:

@@ -23,8 +23,7 @@ OF_ATTENTION = {"b": 8, "h": 16, "n": 16, "g": 8, "k": 8, "q": 2048, "s": 2048, 
 """The sizes by letter where several dimensions are positions (q, k, s, t) and one is heads (h, n). Beside
 queries, q, k is the keys, else the heads of keys."""
 MOST_ROUNDS = 8
-"""A padded dimension that stands for several, one of which stands for several again, takes a round for
-each."""
+"""A padded dimension that stands for others takes a round, one of these that does so another."""
 
 
 def dimension_sizes(einsums: Sequence[Einsum], text: str) -> dict[str, int]:

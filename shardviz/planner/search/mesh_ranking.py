@@ -45,8 +45,7 @@ from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import human_bytes
 
 LITTLE = 1e-3
-"""The least weight of a side of the longer of two, so that of equal sums the one with less of it is
-chosen."""
+"""The least weight of a side of the longer of two: of equal sums the one with less of it is chosen."""
 HALVINGS = 8
 """How often the range of the price of memory is halved."""
 MAX_SHARES = 8
@@ -305,7 +304,6 @@ def _best_stages(
 def _of_stage(
     question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], stage: PipelineStage | None
 ) -> Outcome:
-    """The best on a mesh, of a pipeline in these stages."""
     layers = question.problem.layers if stage is None else stage.layers
     held = {
         name: max(1.0, copies * layers / question.problem.layers) for name, copies in question.held.items()

@@ -48,8 +48,7 @@ class DirectCollective(NamedTuple):
 
 
 DirectWay = tuple[DirectCollective, ...] | None
-"""The collectives of a way, without cuts, which are free, as they are read in place by what uses them; None
-where there is no way."""
+"""The collectives of a way, without cuts, which are read in place and free; None where there is no way."""
 
 
 class DirectWays:
@@ -215,8 +214,7 @@ class ProgramTables:
         stage: PipelineStage | None = None,
         ways: DirectWays | None = None,
     ) -> None:
-        """`held` are the copies of each array that a device keeps through the step; meshes with the same axes
-        of more than one device share `ways`."""
+        """`held` are an array's copies through a step; meshes with the same wide axes share `ways`."""
         self.problem, self.placed, self.rules = problem, placed, rules
         self._prices = Prices(placed)
         ways = ways or DirectWays(tuple(axis.name for axis in rules.wide))

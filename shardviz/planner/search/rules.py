@@ -173,8 +173,7 @@ class ShardingRules:
         return self._of_activation(kind, dims)
 
     def uneven(self, array: ShardedArray, is_parameter: bool) -> str:
-        """The dimension that does not divide over the axes of its spec, or those that must split it, and
-        which these are; "" where a spec divides the array."""
+        """The dimension that its axes, given or forced, do not divide, and these axes, in words."""
         forced: dict[str | None, list[str]] = {}
         for axis in self.wide:
             places = self._of_array(axis, array, is_parameter)

@@ -84,8 +84,7 @@ class AxisPool:
         return dims, tuple(sorted(in_parts(spec.unreduced, self.sizes)))
 
     def open_states(self, array: ShardedArray) -> Iterator[State]:
-        """The states in which an array may be left that nobody wants in a certain one: split only as some
-        given array is, into equal parts, with nothing pending."""
+        """The states in which an array may be left: split as given arrays are, evenly, nothing pending."""
         if len(self.sizes) > MOST_ORDERED:
             yield from self._given_states(array)
             return

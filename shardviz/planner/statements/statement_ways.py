@@ -123,8 +123,7 @@ class StatementWays:
     def _likely(
         self, part: Statement, operands: Sequence[CheapestPaths], ends: CheapestPaths, limit: Cost
     ) -> Iterator[tuple[Cost, Cost, WorkSplit]]:
-        """The splits that may cost less than a limit, by the least that each costs, and with its work. The
-        axes of most need not be put in order."""
+        """The splits that may cost less than a limit, by the least that each costs, and with its work."""
         # Each state is asked for once.
         in_any_order = [cache(paths.least_in_any_order) for paths in (*operands, ends)]
         in_order = [cache(paths.least) for paths in (*operands, ends)]

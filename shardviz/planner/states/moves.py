@@ -31,8 +31,7 @@ from shardviz.sharding.axis_parts import joined_parts
 Axes = tuple[str, ...]
 Dims = tuple[Axes, ...]
 State = tuple[Dims, Axes]
-"""The axes of each dimension, and those over which the array is a pending sum, in the order of their
-names."""
+"""The axes of each dimension, and those over which the array is a pending sum, ordered by name."""
 
 
 def state_of(spec: PartitionSpec, mesh: Mesh) -> State:
@@ -180,8 +179,7 @@ class StateSpace:
 
     @remembered
     def moves(self, node: Node, stage: int, arriving: Axes | None = None) -> tuple[StateMove, ...]:
-        """Every move from a state by the operations of one of the `STAGES`; or with `arriving` every one to
-        it, where sums are pending over no other axes than these."""
+        """Every move from a state by a stage's operations; or to it, with sums over `arriving` alone."""
         if stage >= EXCHANGES:
             moves = self._carried(node, "all_to_all", arriving, self.shortened(node)[stage - EXCHANGES :][:1])
         elif STAGES[stage] == ("ppermute",):

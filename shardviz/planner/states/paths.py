@@ -92,8 +92,7 @@ class CheapestPaths:
         return relaxation
 
     def cost(self, state: State, limit: Cost | None = None) -> Cost | None:
-        """The cost of having the array in a state; None where no moves lead to it, or none for less than
-        `limit`."""
+        """The cost of having the array in a state; None where no moves lead to it for less than `limit`."""
         node, limit = self._space.node(state), UNREACHABLE if limit is None else limit
         match = self._known.get(node)
         if match is None and self._at_least.get(node, 0) < limit and self._fits(node):
@@ -118,8 +117,7 @@ class CheapestPaths:
         return self._known[goal] - self._known[node]
 
     def path(self, state: State) -> tuple[State, tuple[PathMove, ...]]:
-        """The source of a path to a state, and the moves from there, or backward to there. Raises `KeyError`
-        where there is none."""
+        """The source of a path to a state, and its moves, or backward. Raises `KeyError` for none."""
         if self.cost(state) is None:
             raise KeyError(state)
         node, moves = self._space.node(state), tuple[PathMove, ...]()
@@ -146,7 +144,6 @@ class CheapestPaths:
         )
 
     def _search(self, start: Node, limit: Cost) -> Cost | None:
-        """The cost of a state; None where it is not less than a limit."""
         left = self.relaxation.least
         first = left(start)
         numbers = count()
