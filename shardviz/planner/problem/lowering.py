@@ -326,9 +326,9 @@ class LoweredProgram:
         largest = max(uses, key=lambda use: len(use.dims))
         for use in uses:
             if missing := use.without(largest.dims):
-                does = f"{call.function}s"
-                if call.function in ("maximum", "minimum"):
-                    does = f"takes the {call.function} of"
+                does = f"takes the {call.function} of"
+                if call.function in ("add", "subtract", "divide"):
+                    does = f"{call.function}s"
                 doing = f"{target.name or self._name} {does} {largest} and {use}"
                 own = f"{self._all_sized(missing)} of {use.name} {'is' if len(missing) == 1 else 'are'}"
                 others = f"{self._all_sized(largest.without(use.dims))} of {largest.name}"
