@@ -219,23 +219,17 @@ class PartAxes:
     def spec(self, spec: PartitionSpec) -> PartitionSpec:
         return PartitionSpec(tuple(map(self.axes, spec.dims)), self.axes(spec.unreduced))
 
-    def array(self, array: ShardedArray) -> ShardedArray:
-        return array if array.spec is None else array.with_spec(self.spec(array.spec))
-
     def problem(self, problem: Problem) -> Problem:
-        return replace(problem.with_arrays(self.array), mesh=self.mesh)
+        on_parts = problem.with_arrays(
+            lambda array: array if array.spec is None else array.with_spec(self.spec(array.spec))
+        )
+        return replace(on_parts, mesh=self.mesh)
 
 
 def axes_in(arrays: Iterable[ShardedArray]) -> set[str]:
     """The axes and parts that the specs of some arrays name."""
     specs = [array.spec for array in arrays if array.spec is not None]
     return {axis for spec in specs for axis in (*spec.axes, *spec.unreduced)}
-
-
-def problem_on_parts(problem: Problem) -> tuple[Problem, PartAxes]:
-    """The problem on a mesh whose axes are the parts that its specs name."""
-    axes = PartAxes.of(problem.mesh, axes_in(problem.arrays))
-    return axes.problem(problem), axes
 
 
 def plan_on_parts(plan: Plan) -> tuple[Plan, PartAxes]:

@@ -136,8 +136,7 @@ def _shard(question: CollectiveQuestion) -> str:
 
 def _run(question: CollectiveQuestion) -> list[str]:
     layout = question.layout
-    every = PartitionSpec((layout.mesh.axis_names,))
-    out = question.final_spec.replace("'", '"') or spec_code(every)
+    out = question.final_spec.replace("'", '"') or spec_code(PartitionSpec((layout.mesh.axis_names,)))
     lines = mapped_code("program", shard_map_spec(layout.spec), out)
     lines += [
         "compiled = jax.jit(mapped).lower(x).compile()",

@@ -102,11 +102,9 @@ class _Writer:
 
     @cached_property
     def runs(self) -> bool:
-        devices = self.plan.problem.mesh.size
+        most = max((step.bytes for step in self.plan.steps), default=0)
         # On all devices, and on one.
-        return is_small(self.plan.problem, times=2) and all(
-            step.bytes * devices <= MAX_BYTES for step in self.plan.steps
-        )
+        return is_small(self.plan.problem, times=2) and most * self.plan.problem.mesh.size <= MAX_BYTES
 
     @cached_property
     def arguments(self) -> dict[str, ShardedArray]:
@@ -294,14 +292,11 @@ class _Writer:
                 "    found, expected = np.float32(found), np.float32(expected)",
                 f"    return np.abs(found - expected).max() <= {close} * np.abs(expected).max()",
             ]
-        returned = self.copies.taken[-1]
-        result = "results are" if len(returned) > 1 else "result is"
         lines = [*self.function.lines(), "", "", "def same(found, expected):", *same, "", ""]
-        sums = [copy[1].unreduced for copy in returned]
-        lines.append("found = compiled(*placed)")
-        if len(returned) == 1:
-            lines[-1] += ".sum(0)" if sums[0] else ""
-        elif any(sums):
+        sums = [spec.unreduced for _, spec in self.copies.taken[-1]]
+        is_one = len(sums) == 1
+        lines.append(f"found = compiled(*placed){'.sum(0)' * (is_one and bool(sums[0]))}")
+        if any(sums) and not is_one:
             added = ", ".join(f"found[{index}]{'.sum(0)' if sum_ else ''}" for index, sum_ in enumerate(sums))
             lines.append(f"found = [{added}]")
         lines += [
@@ -310,8 +305,6 @@ class _Writer:
             if array.decided_spec.unreduced
         ]
         expected = f"on_one_device({', '.join(self.arguments)})"
-        if len(returned) == 1:
-            lines.append(f"assert same(found, {expected})")
-        else:
-            lines.append(f"assert all(map(same, found, {expected}))")
-        return [*lines, f'print("the {result} the same as on one device")']
+        agree = f"same(found, {expected})" if is_one else f"all(map(same, found, {expected}))"
+        lines.append(f"assert {agree}")
+        return [*lines, f'print("the {"result is" if is_one else "results are"} the same as on one device")']

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import (
+    PartAxes,
+    axes_in,
     devices_code,
     mesh_code,
     placed_mesh_code,
     printed_code,
-    problem_on_parts,
     program_text,
     spec_code,
     tuple_code,
@@ -47,8 +48,8 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
     `TargetError` for a target of another size."""
     mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
     text = problem.text if _is_listed(problem) else title_of(problem).capitalize()
-    problem, part_axes = problem_on_parts(problem)
-    explained = part_axes.comment
+    part_axes = PartAxes.of(problem.mesh, axes_in(problem.arrays))
+    problem, explained = part_axes.problem(problem), part_axes.comment
     is_sum = any(array.spec is not None and array.spec.unreduced for array in problem.arrays)
     if is_sum and problem.axis_types == "auto":
         problem = replace(problem, axis_types="explicit")
@@ -88,10 +89,9 @@ def title_of(problem: Problem) -> str:
 
 def is_small(problem: Problem, times: int = 1) -> bool:
     """True if all devices together hold little of the arrays, and multiply little, so many times over."""
-    arrays = [*problem.arguments, *(part.result for part in problem.parts)]
     held = sum(
         array.nbytes if array.spec is None else array.bytes_per_device(problem.mesh) * problem.mesh.size
-        for array in arrays
+        for array in (*problem.arguments, *(part.result for part in problem.parts))
     )
     work = 0
     for part in problem.parts:
@@ -102,12 +102,11 @@ def is_small(problem: Problem, times: int = 1) -> bool:
 
 def is_uneven(problem: Problem) -> bool:
     """True if devices along some axes do not divide a dimension, which JAX refuses."""
-    mesh = problem.mesh
     return any(
         size % count
         for array in problem.arrays
         if array.spec is not None
-        for size, count in zip(array.shape, array.spec.parts(mesh), strict=True)
+        for size, count in zip(array.shape, array.spec.parts(problem.mesh), strict=True)
     )
 
 

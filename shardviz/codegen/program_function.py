@@ -176,8 +176,8 @@ class ProgramFunction:
     def _after(self, part: Statement) -> list[str]:
         name, spec = self.names[part.result.name], part.result.spec
         if self._is_explicit:
-            told = spec is None or part.function == "multiply"
-            asked = [] if told or spec is None else [self._constrained(part.result.name, spec)]
+            is_told = spec is None or part.function == "multiply"
+            asked = [] if is_told or spec is None else [self._constrained(part.result.name, spec)]
             return [*asked, f'    print("{name}:", jax.typeof({name}))']
         is_last = part is self.problem.parts[-1]
         if spec is None or is_last or not self.is_split or part.phase == "optimizer":

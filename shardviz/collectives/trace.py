@@ -199,8 +199,7 @@ class Trace:
     def _first_change(self) -> Ints:
         """The places at which each member's changes begin among those ordered by slot, and the end."""
         order, _ = self._by_slot
-        members = np.arange(self.schedule.pattern.group_size + 1)
-        return self._slot[order].searchsorted(members * self._chunks)
+        return self._slot[order].searchsorted(np.arange(self.schedule.pattern.group_size + 1) * self._chunks)
 
     @cached_property
     def _is_end(self) -> Bools:

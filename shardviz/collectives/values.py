@@ -76,8 +76,7 @@ def array_from_numbers(numbers: Sequence[str], dtype: str) -> Values:
         return wide.astype(kind)
     if is_complex(dtype):
         wide = np.array(read, dtype="complex128")
-        parts = np.array([wide.real, wide.imag])
-        _check_floats(parts, np.finfo(kind).dtype, numbers, dtype)
+        _check_floats(np.array([wide.real, wide.imag]), np.finfo(kind).dtype, numbers, dtype)
     else:
         wide = np.array(read, dtype="float64")
         _check_floats(wide[None], kind, numbers, dtype)

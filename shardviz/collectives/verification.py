@@ -50,8 +50,7 @@ def verify(
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         one, other = (shaped(str(values.dtype), values.shape[1:]) for values in (ours, theirs))
         return VerificationResult("different", ours.size, note=f"ours is {one}, theirs {other}")
-    reduces = operation.pattern(operation.dims(mesh)).reduces
-    unequal = ~_same(ours, theirs, signed_zeros=not reduces)
+    unequal = ~_same(ours, theirs, signed_zeros=not operation.pattern(operation.dims(mesh)).reduces)
     if not unequal.any():
         return VerificationResult("equal", ours.size)
     ulps = _ulps(ours, theirs)

@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
-from typing import Any
 
 from shardviz.hardware.gpu_times import matmul_time
 
@@ -283,8 +283,7 @@ def _matrix_cores(half: float, f32: float, *f8: str) -> Peak:
     return (("bf16", half), ("f16", half), *eight, *_whole_numbers(2 * half), ("f32", f32))
 
 
-def _with_kernels(peak: Peak, **figures: Any) -> DeviceFigures:
-    return DeviceFigures(peak, launch=LAUNCH, **figures)
+_with_kernels = partial(DeviceFigures, launch=LAUNCH)
 
 
 TPUS = {
@@ -365,33 +364,29 @@ GPUS = {
             "b200", "NVIDIA B200", 8, link=9e11, network=5e10,
             device=_with_kernels(_tensor_cores(2.25e15, 4.5e15, 1.125e15), host=6.4e10, matmuls="b200",
                 hbm_bytes=180 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=1.965e9),
-            capability=(10, 0), cores=148, fpus=128, shared=228 * KIB,
+            capability=(10, 0), cores=148, fpus=128, shared=228 * KIB, nccl="b200",
             source=f"NVIDIA's data sheet of HGX B200 (2025); links: {BOOK}",
-            nccl="b200",
         ),
         Gpu(
             "b300", "NVIDIA B300", 8, link=9e11, network=1e11,
             device=_with_kernels(_tensor_cores(2.25e15, 4.5e15, 1.125e15, whole=1.5e14), hbm_bytes=288 * GB,
                 hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=1.965e9, host=6.4e10, matmuls="b200"),
-            capability=(10, 3), cores=148, fpus=128, shared=228 * KIB,
+            capability=(10, 3), cores=148, fpus=128, shared=228 * KIB, nccl="b200",
             source="NVIDIA's data sheet of HGX B300 (2025); links as of B200",
-            nccl="b200",
         ),
         Gpu(
             "gb200", "NVIDIA GB200", 72, link=9e11, network=5e10,
             device=_with_kernels(_tensor_cores(2.5e15, 5e15, 1.25e15), host=4.5e11, matmuls="b200",
                 hbm_bytes=186 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=2.062e9),
-            capability=(10, 0), cores=152, fpus=128, shared=228 * KIB,
+            capability=(10, 0), cores=152, fpus=128, shared=228 * KIB, nccl="gb200", host=4,
             source=f"NVIDIA's data sheet of GB200 NVL72 (2024); links: {BOOK}; clock: XLA's description",
-            nccl="gb200", host=4,
         ),
         Gpu(
             "gb300", "NVIDIA GB300", 72, link=9e11, network=1e11,
             device=_with_kernels(_tensor_cores(2.5e15, 5e15, 1.25e15, whole=1.65e14), hbm_bytes=288 * GB,
                 hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=2.07e9, host=4.5e11, matmuls="b200"),
-            capability=(10, 3), cores=152, fpus=128, shared=228 * KIB,
+            capability=(10, 3), cores=152, fpus=128, shared=228 * KIB, nccl="gb200", host=4,
             source="NVIDIA's data sheet of GB300 NVL72 (2025); clock: XLA's description",
-            nccl="gb200", host=4,
         ),
         Gpu(
             "mi300x", "AMD Instinct MI300X", 8, link=4.8e10, network=5e10, start=RCCL_START,

@@ -109,8 +109,7 @@ def parse_cluster(name: str, devices: int = 0) -> Machine | None:
         return _tpu(TPUS[TPU_ALIASES.get(chip, chip)], match, devices)
     if chip in GPUS:
         return _gpu(GPUS[chip], match, devices)
-    counted = None if match["colon"] else _COUNTED.fullmatch(chip)
-    if counted is not None:
+    if not match["colon"] and (counted := _COUNTED.fullmatch(chip)):
         return _counted(counted, match)
     named = None if match["colon"] else _NAMED.search(name)
     if named is None and (
@@ -216,8 +215,7 @@ def _gpus(gpu: Gpu, count: int, match: re.Match[str]) -> Machine:
         raise Fault("slices are for TPUs,", *match.span("count"), f"write {gpu.name}:2x{gpu.node}")
     if count > MAX_GPUS:
         raise _too_many_gpus(gpu, count, span)
-    names = gpu.names_of_size(count) if count else []
-    if not names:
+    if not (names := gpu.names_of_size(count) if count else []):
         for_one, for_two = f"{gpu.name}:{gpu.node} for one", f"{gpu.name}:2x{gpu.node} for two"
         hint = f"a node holds {gpu.node}: write {for_one}, {for_two}"
         raise Fault(f"{count:,} {gpu.name.upper()} are not whole nodes", *span, hint)

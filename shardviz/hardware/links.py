@@ -99,10 +99,6 @@ class LinkLevel:
         return self.kind in ("ring", "line")
 
     @property
-    def is_scattered(self) -> bool:
-        return self.load > 0 or len(self.words) > 1
-
-    @property
     def messages(self) -> int:
         return self.load or self.hops
 

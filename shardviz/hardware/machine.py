@@ -198,7 +198,7 @@ class PlacedMesh:
         if None not in parts:
             return self._levels_of_parts([part for own in parts for part in own or ()])
         of_axes = [level for axis in axes for level in self._levels_of_axis(axis) if level.size > 1]
-        if in_order and any(level.is_scattered for level in of_axes):
+        if in_order and any(level.load or len(level.words) > 1 for level in of_axes):
             return tuple(of_axes)
         return self._levels_of_blocks(axes) or joined_levels(of_axes)
 

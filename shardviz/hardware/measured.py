@@ -49,6 +49,11 @@ class Regime:
     def seconds(self, size: float) -> float:
         return self.latency + size / self.bandwidth
 
+    def toml(self) -> Iterator[str]:
+        for name, quantity in _FIGURES.items():
+            if (value := getattr(self, name)) or not name.endswith("_error"):
+                yield f"{name} = {quantity.toml(value)}"
+
 
 class Point(NamedTuple):
     size: int
@@ -117,17 +122,11 @@ class MeasuredTimes:
         yield from (f"{key} = {quoted(text)}" for key, text in texts.items() if text)
         if self.noise is not None:
             yield f"noise = {self.noise:.3g}"
-        regimes = [[f"from = {regime.start}", *_regime_toml(regime)] for regime in self.regimes]
+        regimes = [[f"from = {regime.start}", *regime.toml()] for regime in self.regimes]
         points = [[f"size = {size}", f"time = {MEASURED_TIME.toml(time)}"] for size, time in self.points]
         for key, rows in (("regimes", regimes), ("points", points)):
             if rows:
                 yield from (f"{key} = [", *(f"    {{{', '.join(row)}}}," for row in rows), "]")
-
-
-def _regime_toml(regime: Regime) -> Iterator[str]:
-    for name, quantity in _FIGURES.items():
-        if (value := getattr(regime, name)) or not name.endswith("_error"):
-            yield f"{name} = {quantity.toml(value)}"
 
 
 def links_alike(levels: Sequence[LinkLevel]) -> Levels:

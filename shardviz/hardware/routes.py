@@ -43,8 +43,7 @@ class Messages:
         if follows.any():
             # What stands side by side is merged without sorting: often that is all of it.
             first = np.concatenate(([0], np.flatnonzero(~follows) + 1))
-            total = np.add.reduceat(self.bytes, first)
-            return Messages(self.src[first], self.dst[first], total).merged()
+            return Messages(self.src[first], self.dst[first], np.add.reduceat(self.bytes, first)).merged()
         in_order = np.sort(pair)
         if not (in_order[1:] == in_order[:-1]).any():
             return self
@@ -165,8 +164,7 @@ def segment_loads(topology: Torus, segments: Iterable[RouteSegment], weights: In
     for part in segments:
         for up in (True, False):
             first = topology.first_link(part.axis, up)
-            count = topology.links_along(part.axis)
-            loads[first : first + count] = _along(topology, part, up, weights)
+            loads[first : first + topology.links_along(part.axis)] = _along(topology, part, up, weights)
     return loads
 
 

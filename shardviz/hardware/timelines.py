@@ -199,9 +199,8 @@ def timeline(
 ) -> Timeline:
     """The timeline of a schedule whose chunks have `chunk_bytes` bytes: one number, or one for each."""
     sizes = np.asarray(chunk_bytes, np.int64)
-    if sizes.size > MAX_UNEQUAL or (sizes == sizes.flat[0]).all():
-        return Timeline(schedule, int(sizes.max()), topology, link_spec)
-    return Timeline(schedule, sizes, topology, link_spec)
+    is_one = sizes.size > MAX_UNEQUAL or (sizes == sizes.flat[0]).all()
+    return Timeline(schedule, int(sizes.max()) if is_one else sizes, topology, link_spec)
 
 
 @dataclass(frozen=True)

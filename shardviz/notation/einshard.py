@@ -20,7 +20,7 @@ from shardviz.errors import QuestionError, plural, quote
 from shardviz.notation.reading import Context, Reading, placeholder_dims
 from shardviz.notation.scanner import MAX_RANK, Scanner
 from shardviz.sharding import Mesh, PartitionSpec
-from shardviz.sharding.digits import Digit, axes_of_groups, digits_of_blocks, merged, row_major, value
+from shardviz.sharding.digits import Digit, Nest, axes_of_groups, digits_of_blocks, merged, row_major, value
 
 _HINT = "write an einshard expression as b d -> b2 d4"
 _NAME = re.compile(r"[^\W\d]+")
@@ -59,8 +59,7 @@ def read_einshard(text: str, context: Context) -> Reading:
     dims = _axes_of([digits[last[name]] for name in names], mesh)
     if dims is None:
         problem = f"these blocks do not follow axes of the mesh {mesh}"
-        hint = "give a mesh whose axes have the sizes of the right side"
-        scanner.fail(problem, right_at, len(text), hint)
+        scanner.fail(problem, right_at, len(text), "give a mesh whose axes have the sizes of the right side")
     return Reading(PartitionSpec(dims), dims=tuple(names))
 
 
@@ -109,8 +108,8 @@ def _elements(scanner: Scanner, is_left: bool) -> list[_Element]:
         elements.append(_Element(name, scanner.to_int(number) if number else 1, starred is not None))
         most, what = (MAX_RANK, "dimensions") if is_left else (2 * MAX_RANK, "axes")
         scanner.at_most(most, elements, what, start)
-        before = scanner.pos
-        if not scanner.at_end and scanner.pos == before and not scanner.peek("->"):
+        is_apart = scanner.pos < scanner.skip()
+        if not (is_apart or scanner.at_end or scanner.peek("->")):
             scanner.fail_here("a space")
     if not elements:
         scanner.fail_here("a name or '...'" if is_left else "a name, a number, '*' or '...'")
@@ -164,14 +163,11 @@ def _axis_sizes(scanner: Scanner, right: list[_Element], devices: int, start: in
 
 
 def _axes_of(digits: list[Digit], mesh: Mesh) -> tuple[tuple[str, ...], ...] | None:
-    groups: list[tuple[Digit, ...]] = [(digit,) for digit in digits]
+    nests: tuple[Nest, ...] | None = tuple((digit,) for digit in digits)
     if mesh.device_order is not None:
         blocks = [tuple(value((digit,), device) for digit in digits) for device in mesh.device_order]
         nests = digits_of_blocks([digit.size for digit in digits], blocks)
-        if nests is None:
-            return None
-        groups = list(nests)
-    return axes_of_groups(groups, mesh.shape)
+    return None if nests is None else axes_of_groups(nests, mesh.shape)
 
 
 def _digits(spec: PartitionSpec, mesh: Mesh) -> list[Digit]:

@@ -123,8 +123,7 @@ class _EinsumScanner(Scanner):
             start = self.skip()
             if self.take("..."):
                 if dotted:
-                    problem = "a second '...' in one operand"
-                    self.fail(problem, start, start + 3, "an operand has at most one")
+                    self.fail("a second '...' in one operand", start, start + 3, "an operand has at most one")
                 dotted = True
                 names = ellipsis_dims(self._ellipsis_rank if has_ellipsis else 0)
                 dims += [Word(dim, start, self.pos) for dim in names]

@@ -108,19 +108,17 @@ _QUOTES = str.maketrans("", "", "\"' ")
 
 def mesh_in_text(text: str) -> str | None:
     """The mesh as `parse_mesh` reads it; None where the text has none."""
-    if (said := _PYTHON.search(text)) is not None:
+    if said := _PYTHON.search(text):
         return text[said.start() : _closed(text, said.end())]
-    if (said := _MLIR.search(text)) is not None:
-        return said[1].translate(_QUOTES)
-    return None
+    said = _MLIR.search(text)
+    return said and said[1].translate(_QUOTES)
 
 
 def spec_alone(text: str) -> str:
     if "NamedSharding(" not in text:
         return text
     mesh = _PYTHON.search(text)
-    start = 0 if mesh is None else _closed(text, mesh.end())
-    match = _SPEC.search(text, start)
+    match = _SPEC.search(text, _closed(text, mesh.end()) if mesh else 0)
     return text if match is None else text[match.start() : _closed(text, match.end())]
 
 

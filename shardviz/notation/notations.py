@@ -82,11 +82,6 @@ def read_sharding(text: str, context: Context, key: str | None = None) -> Readin
     return (detect(text) if key is None else find_notation(key)).read(text, context)
 
 
-def translate(text: str, to: str, context: Context, key: str | None = None) -> str:
-    """One array's sharding in another notation; raises `ShardvizError` where it cannot be said there."""
-    return write_sharding(find_notation(to), read_sharding(text, context, key), context)
-
-
 def write_sharding(notation: Notation, reading: Reading, context: Context) -> str:
     """The sharding in a notation; raises `ShardvizError` where it cannot be said there."""
     parts = [axis for axis in (*reading.spec.axes, *reading.spec.unreduced) if axis_part(axis)]
@@ -154,5 +149,4 @@ def layout_as_read(
         problem = f"the spec {quote(spec)} has the shape {'x'.join(map(str, reading.shape))}, not {shape}"
         raise QuestionError(problem, "give the same sizes twice, or a spec without sizes")
     element = canonical_dtype((reading.dtype or default_dtype) if dtype is None else dtype)
-    array = ShardedArray(reading.name or "A", reading.dim_names, sizes, element, reading.spec)
-    return Layout(array, mesh)
+    return Layout(ShardedArray(reading.name or "A", reading.dim_names, sizes, element, reading.spec), mesh)

@@ -170,8 +170,7 @@ MAX_COUNT_DIGITS = 19
 
 def parse_shape(text: str) -> tuple[int, ...]:
     """Read ``8x2048`` (also with ``×``, commas, blanks or brackets). Raises `NotationError`."""
-    body = text.strip()
-    if body in ("()", "[]", "scalar"):
+    if text.strip() in ("()", "[]", "scalar"):
         return ()
     pieces = re.finditer(r"[^x×X*,\s()\[\]]+", text)
     sizes = tuple(count_at(piece, text, "size", SHAPE_HINT) for piece in pieces)

@@ -149,10 +149,6 @@ class Assignment:
     start: int
     stop: int
 
-    @property
-    def has_brackets(self) -> bool:
-        return self.target is not None and self.target.array is not None
-
 
 @dataclass(frozen=True)
 class ProgramText:
@@ -264,8 +260,7 @@ class _ProgramScanner(Scanner):
             right = self._product()
             terms += 1
             if terms > MAX_DEPTH:
-                hint = "make several statements of them"
-                self.fail(f"more than {MAX_DEPTH} terms", self.pos, hint=hint)
+                self.fail(f"more than {MAX_DEPTH} terms", self.pos, hint="make several statements of them")
             left = FunctionCall("add" if sign == "+" else "subtract", (left, right), start, self.pos)
         return left
 
@@ -279,8 +274,7 @@ class _ProgramScanner(Scanner):
             if not sign:
                 break
             if count > MAX_DEPTH:
-                hint = "make several statements of them"
-                self.fail(f"more than {MAX_DEPTH} factors", self.pos, hint=hint)
+                self.fail(f"more than {MAX_DEPTH} factors", self.pos, hint="make several statements of them")
             if sign == "/":
                 divided = _call_of(factors, sums, start, self.pos)
                 factors = [FunctionCall("divide", (divided, self._factor()), start, self.pos)]

@@ -60,8 +60,7 @@ class Context:
     def check_rank(self, scanner: Scanner, rank: int) -> None:
         if self.rank is not None and rank != self.rank:
             problem = f"{plural(rank, 'dimension')}, but the array has {self.rank},"
-            hint = "write one entry for each dimension"
-            scanner.fail(problem, 0, len(scanner.text), hint)
+            scanner.fail(problem, 0, len(scanner.text), "write one entry for each dimension")
 
     def known_rank(self, scanner: Scanner) -> int:
         if self.rank is None:

@@ -225,12 +225,11 @@ class Scanner:
         """The spec of an array that is on these devices, by their ids: one, or all in another order. What
         names them begins at `start`."""
         sizes = self.axis_sizes
-        size = max(devices, default=0) + 1 if sizes is None else math.prod(sizes.values())
-        known = range(size)
-        unknown = next((device for device in devices if device not in known), None)
-        if unknown is not None:
-            problem = f"the mesh has no device {unknown}"
-            self.fail(problem, start, self.pos, f"its devices are 0 to {known[-1]}")
+        known = range(max(devices, default=0) + 1 if sizes is None else math.prod(sizes.values()))
+        for device in devices:
+            if device not in known:
+                hint = f"its devices are 0 to {known[-1]}"
+                self.fail(f"the mesh has no device {device}", start, self.pos, hint)
         if len(devices) != 1 and sorted(devices) != [*known]:
             problem = f"these are not the {len(known):,} devices of the mesh, each once"
             self.fail(problem, start, self.pos, "name one device, or all of them in another order")

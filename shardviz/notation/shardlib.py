@@ -48,5 +48,4 @@ def write_shardlib(reading: Reading, context: Context) -> str:
         raise QuestionError(problem, "leave out the unreduced axes or use the book's")
     if not spec.dims:
         raise QuestionError("shardlib writes an array without dimensions as nothing", "use another notation")
-    names = reading.dim_names
-    return " ".join("/".join((name, *axes)) for name, axes in zip(names, spec.dims, strict=True))
+    return " ".join("/".join((name, *axes)) for name, axes in zip(reading.dim_names, spec.dims, strict=True))

@@ -266,8 +266,7 @@ def _dims(scanner: Scanner, body: Word, open_dims: list[int]) -> list[list[Word]
     dims: list[list[Word]] = []
     for piece in _pieces(scanner, operand, spaced, marks="_?("):
         if len(dims) > MAX_RANK:
-            problem = f"a spec of more than {MAX_RANK} dimensions is too long"
-            scanner.fail(problem, piece.start, operand.stop)
+            scanner.fail(f"a spec of more than {MAX_RANK} dimensions is too long", piece.start, operand.stop)
         axes = piece.text[1:-1] if piece.text[0] == "(" else piece.text
         if axes.rstrip().endswith("?"):
             open_dims.append(len(dims))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from shardviz.errors import QuestionError, quote
+from shardviz.errors import QuestionError, plural, quote
 from shardviz.sharding.mesh import Mesh
 from shardviz.sharding.partition_spec import PartitionSpec
 
@@ -60,8 +60,8 @@ class ShardedArray:
     """A global array and how it is split; `spec` is None where the compiler may choose.
 
     `dims` are the names of the dimensions (einsum letters, or longer names), `shape` their global sizes in
-    elements, `dtype` an HLO name as `canonical_dtype` gives it. Raises `QuestionError` for a spec of another
-    rank, a negative size, or an unknown dtype."""
+    elements, `dtype` an HLO name as `canonical_dtype` gives it. Raises `QuestionError` for sizes or a spec
+    of another rank, a negative size, and an unknown dtype."""
 
     name: str
     dims: tuple[str, ...]
@@ -70,6 +70,12 @@ class ShardedArray:
     spec: PartitionSpec | None
 
     def __post_init__(self) -> None:
+        if len(self.dims) != len(self.shape):
+            dims, sizes = plural(len(self.dims), "dimension"), plural(len(self.shape), "size")
+            raise QuestionError(f"{self.name} has {dims} but {sizes}", "give one size for each dimension")
+        for dim, size in zip(self.dims, self.shape, strict=True):
+            if size < 0:
+                raise QuestionError(f"dimension {dim} of {self.name} has size {size}", "sizes are 0 or more")
         if self.elements > MAX_ELEMENTS:
             raise QuestionError(f"{self.name} would have more than 2^62 elements", "use smaller sizes")
         if self.dtype not in BITS:

@@ -136,20 +136,10 @@ class Layout:
     def __iter__(self) -> Iterator[DeviceShard]:
         return (self[position] for position in range(len(self)))
 
-    def devices_indices_map(self) -> dict[int, tuple[slice, ...]]:
-        """Device id → the slices it holds, as `jax.sharding.Sharding.devices_indices_map` gives them."""
-        only = self.spec.only_device
-        return {
-            device.id: tuple(slice(start, stop) for start, stop in device.slices)
-            for device in self
-            if only in (None, device.id)
-        }
-
     def shards(self) -> NDArray[np.int64]:
         """Shard numbers of all positions, shape (devices,)."""
         positions: Any = np.arange(self.mesh.size)
-        shards = np.zeros(self.mesh.size, dtype=np.int64)
-        shards += value(chain(*self._nests), positions)
+        shards = np.zeros(self.mesh.size, dtype=np.int64) + value(chain(*self._nests), positions)
         return shards if self.spec.only_device is None else (positions != self.only_position).astype(np.int64)
 
     def bounds(self) -> NDArray[np.int64]:

@@ -93,15 +93,11 @@ class BlockwiseMatmul:
         return tuple(slots)
 
     @cached_property
-    def rest_seconds(self) -> float:
-        """Seconds of the rounds after those beside which blocks are multiplied."""
-        every = range(self.rounds, self.run.schedule.rounds)
-        return math.fsum(self.run.timeline[index].seconds for index in every)
-
-    @property
     def seconds(self) -> float:
         last = self.slots[-1]
-        return max(last.work[1], last.sends[1]) + self.rest_seconds
+        later = range(self.rounds, self.run.schedule.rounds)
+        rest = math.fsum(self.run.timeline[index].seconds for index in later)
+        return max(last.work[1], last.sends[1]) + rest
 
     @property
     def apart_seconds(self) -> float:
@@ -110,14 +106,16 @@ class BlockwiseMatmul:
     @property
     def exposed_seconds(self) -> float:
         """Seconds of the whole collective that are left when the matmul `before` it has ended."""
-        hidden = 0.0 if self.before is None else self.before[1]
-        return max(0.0, self.run.timeline.seconds - hidden)
+        return max(0.0, self.run.timeline.seconds - self._before_seconds)
 
     @property
     def prefetched_seconds(self) -> float:
         """Seconds of the matmul `before` and of this one, if the whole collective runs beside the former."""
-        hides = 0.0 if self.before is None else self.before[1]
-        return max(hides, self.run.timeline.seconds) + self.matmul_seconds
+        return max(self._before_seconds, self.run.timeline.seconds) + self.matmul_seconds
+
+    @property
+    def _before_seconds(self) -> float:
+        return 0.0 if self.before is None else self.before[1]
 
     @property
     def letter(self) -> str:

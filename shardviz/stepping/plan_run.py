@@ -207,7 +207,7 @@ def _rows(problem: Problem) -> dict[str, int]:
 def _small_sizes(plan: Plan) -> dict[str, int]:
     """The elements of each dimension: its own of a small problem, else as few as its axes divide."""
     problem, copies = plan.problem, PlanCopies(plan)
-    own = {dim: size for array in problem.arrays for dim, size in zip(array.dims, array.shape, strict=True)}
+    own = problem.sizes
     if max(array.elements for array in problem.arrays) <= MAX_KEPT:
         return own
     roots = problem.roots

@@ -158,8 +158,7 @@ class MovedAxes(NamedTuple):
 
 
 def moved_axes(step: Step, mesh: Mesh) -> MovedAxes:
-    named = [*step.from_spec.axes, *step.to_spec.axes, *step.axes]
-    finest = finest_parts(mesh.shape, named)
+    finest = finest_parts(mesh.shape, [*step.from_spec.axes, *step.to_spec.axes, *step.axes])
     group = in_parts(step.axes, finest)
     dims = [
         (in_parts(old, finest), in_parts(new, finest))

@@ -95,8 +95,7 @@ def question_from_options(
     axes = mesh.axis_names if axis is None else parse_axes(axis, mesh)
     operation = operation_for(name, axes, given, mesh.group_size(axes))
     schedule = schedule_for_operation(operation, mesh, algorithm, pieces)
-    pieces_of_block = schedule.pattern.pieces(schedule.chunks)
-    smallest = operation.smallest_shard(schedule.pattern.group_size, pieces_of_block)
+    smallest = operation.smallest_shard(schedule.pattern.group_size, schedule.pattern.pieces(schedule.chunks))
     numbers = None if data is None else parse_numbers(data)
     layout = _layout(mesh, numbers, shape, spec, dtype, smallest)
     check_layout(layout)
@@ -175,15 +174,11 @@ def check_size(mesh: Mesh) -> None:
 def _check_shards(operation: Operation, layout: Layout, given: bool) -> None:
     """Raise `QuestionError` for shards on which the operation does not work, with a whole array that would
     give it others; `given`: its numbers were."""
-    group_size = layout.mesh.group_size(operation.axes)
     try:
-        operation.check(layout.shard_shape, layout.array.dtype, group_size)
+        operation.check(layout.shard_shape, layout.array.dtype, layout.mesh.group_size(operation.axes))
     except UnfitShard as error:
-        shapes = []
-        for size in error.sizes:
-            shape = list(layout.array.shape)
-            shape[error.dim] = size * layout.parts[error.dim]
-            shapes.append(shape)
+        before, after = layout.array.shape[: error.dim], layout.array.shape[error.dim + 1 :]
+        shapes = [(*before, size * layout.parts[error.dim], *after) for size in error.sizes]
         shown = " or ".join("x".join(map(str, shape)) for shape in shapes)
         would = f"--shape {shown}"
         if given:

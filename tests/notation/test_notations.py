@@ -14,8 +14,8 @@ from shardviz.notation.notations import (
     find_notation,
     read_arrays,
     read_sharding,
-    translate,
     write_all,
+    write_sharding,
 )
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.spec_string import write_spec
@@ -23,6 +23,11 @@ from shardviz.sharding import Mesh, PartitionSpec
 
 CONTEXT = Context(parse_mesh("X=2,Y=4"), rank=2, sizes={"B": 8, "D": 2048, "F": 8192})
 LONG = Context(parse_mesh("data=2,model=4"), rank=2)
+
+
+def translate(text, to, context):
+    return write_sharding(find_notation(to), read_sharding(text, context), context)
+
 
 TABLE = [
     {

@@ -7,11 +7,15 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.errors import QuestionError
 from shardviz.notation.mesh import mesh_in_text, parse_mesh, spec_alone
-from shardviz.notation.notations import find_notation, read_sharding, translate, write_all
+from shardviz.notation.notations import find_notation, read_sharding, write_all, write_sharding
 from shardviz.notation.reading import Context
 from shardviz.sharding import Mesh
 
 MESH = parse_mesh("X=2,Y=8")
+
+
+def translate(text, to, context):
+    return write_sharding(find_notation(to), read_sharding(text, context), context)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ MESH = Mesh(("X", "Y"), (2, 4))
 A = ShardedArray("A", ("b", "d"), (8, 2048), "bf16", PartitionSpec((("X",), ("Y",))))
 
 REFUSED = [
+    (("A", ("b",), (8, 4), "f32", None), "A has 1 dimension but 2 sizes", "one size for each"),
+    (("A", ("b",), (-8,), "f32", None), "dimension b of A has size -8", "0 or more"),
     (("A", ("b", "c"), (2**40, 2**40), "f32", None), "A would have more than 2^62 elements", "smaller"),
     (("A", ("b",), (8,), "f31", None), "unknown dtype 'f31'", "bf16"),
     (("A", ("b",), (8,), "bfloat16", None), "unknown dtype 'bfloat16'", "bf16"),

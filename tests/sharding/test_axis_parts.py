@@ -77,7 +77,7 @@ def test_layout_is_that_of_a_mesh_with_an_axis_for_each_part(spec, jax_spec):
         device.id: tuple(slice(*each.indices(8)[:2]) for each in slices)
         for device, slices in expected.items()
     }
-    assert layout.devices_indices_map() == held
+    assert {device.id: tuple(slice(*bounds) for bounds in device.slices) for device in layout} == held
     assert [tuple(map(tuple, bounds)) for bounds in layout.bounds()] == [
         tuple((each.start, each.stop) for each in held[position]) for position in range(8)
     ]

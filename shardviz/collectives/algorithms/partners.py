@@ -72,12 +72,11 @@ def recursive_doubling(pattern: Pattern, _pieces: int | None) -> Rounds:
 
 def halving(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
-    member = np.arange(n)
 
     def sends(number: int) -> Sends:
         """Member i ends with total i: each keeps the half on its own side and sends the other."""
         half = n >> (number + 1)
-        partner = member ^ half
+        partner = np.arange(n) ^ half
         return each_to(partner, partner & -half, True, half)
 
     return n, in_turn(pattern.kind, [Phase("reduce-scatter", doublings(n), sends)], [_doubling(n)])

@@ -34,8 +34,7 @@ class AxisTurn:
 
     @property
     def span(self) -> int:
-        members = math.prod(self.dims)
-        return members // math.prod(self.dims[axis] for axis in (*self.scattered, self.axis))
+        return math.prod(self.dims) // math.prod(self.dims[axis] for axis in (*self.scattered, self.axis))
 
     @property
     def rounds(self) -> int:
@@ -97,8 +96,7 @@ def _together(name: str, turns: Sequence[AxisTurn], start: int, stop: int) -> Ph
     def sends(number: int) -> Sends:
         return together(*(part(turn, start + number) for turn in turns))
 
-    along = tuple(sorted({turn.axis for turn in turns}))
-    return Phase(name, stop - start, sends, alike=True, along=along)
+    return Phase(name, stop - start, sends, alike=True, along=tuple(sorted({turn.axis for turn in turns})))
 
 
 def torus(pattern: Pattern, _pieces: int | None) -> Rounds:

@@ -279,7 +279,7 @@ def written_specs(lowered: lowering.LoweredProgram) -> dict[str, PartitionSpec |
     if not any(specs.values()):
         return None
     whole = [*lowered.arguments.values()]
-    if lowered.program.statements[-1].has_brackets:
+    if (target := lowered.program.statements[-1].target) is not None and target.array is not None:
         whole.append(made[-1])
     return specs | {use.name: use.spec or PartitionSpec.replicated(len(use.dims)) for use in whole}
 
