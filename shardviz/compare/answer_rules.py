@@ -49,8 +49,7 @@ def packed_dtype(comparison: Comparison) -> None:
 
 def other_dtypes(comparison: Comparison) -> None:
     """The dtype in which the plan moves an array is that of the array's own transfers, else its own, else the
-    result's: a weight's gradient may have another one than the weight, and tokens have another than what is
-    looked up."""
+    result's: a weight's gradient may have another than the weight, and tokens than what is looked up."""
     problem = comparison.plan.problem
     own = {array.name: array.dtype for array in problem.arguments}
     wider, narrower = [], []
@@ -131,10 +130,8 @@ def between_slices(comparison: Comparison) -> None:
             among = [one for one in comparison.theirs if one is not other and one.may_share_array(mine)]
             inside = [one for one in among if not any(transfer.is_like(one) for transfer in comparison.ours)]
         if inside:
-            message = (
-                f"{target} splits the plan's {mine}: inside each slice {listed(inside)}, between slices "
-            )
-            message += f"{moves} by {way}."
+            message = f"{target} splits the plan's {mine}: inside each slice {listed(inside)}, between "
+            message += f"slices {moves} by {way}."
         comparison.add("between_slices", message, [mine], [other, *inside])
 
 

@@ -52,9 +52,8 @@ def reordered_axes(comparison: Comparison) -> None:
         if other := _first(comparison.theirs, mine.op, mine, mesh):
             order = f"the devices of {', '.join(mine.axes)} in another order ({', '.join(other.axes)})"
             where = f"in its {other.op} of {other.bytes:,} bytes"
-            message = (
-                f"{comparison.target} takes {order} {where}; {against(other.wire_bytes, mine.wire_bytes)}."
-            )
+            sent = against(other.wire_bytes, mine.wire_bytes)
+            message = f"{comparison.target} takes {order} {where}; {sent}."
             comparison.add("sub_axes", message, [mine], [other])
 
 
@@ -121,10 +120,8 @@ def scattered_less(comparison: Comparison) -> None:
         kept = frozenset(there - here)
         if summed is not None and summed[0] == summed[1] and kept and any(one.is_sum for one in ours):
             over = listed_axes(kept, comparison.plan.problem.mesh)
-            message = (
-                f"{comparison.target} does not scatter the sum of {name} over {over}, as the plan does: "
-            )
-            message += f"it {does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}."
+            message = f"{comparison.target} does not scatter the sum of {name} over {over}, as the plan "
+            message += f"does: it {does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}."
             comparison.add("scattered_less", message, ours, theirs)
 
 

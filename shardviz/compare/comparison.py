@@ -320,13 +320,11 @@ class Comparison:
 
     @property
     def sides(self) -> tuple[list[ArrayTransfer], list[ArrayTransfer]]:
-        """Ours and theirs."""
         return self.ours, self.theirs
 
     def of_einsum(self, part: Statement) -> tuple[list[ArrayTransfer], list[ArrayTransfer]]:
-        """The transfers left on either side that move an einsum's operands, or that add or move its results.
-
-        Sums of an operand are those of the einsum before."""
+        """The transfers left on either side that move an einsum's operands, not their own sums, or that add
+        or move its results."""
         made = {array.name for array in (part.result, *summed_operands(part).values())}
         used = {operand.name for operand in part.operands}
         ours, theirs = (
@@ -346,8 +344,7 @@ class Comparison:
         return all(one.arrays and {*one.arrays} <= others for one in self._answered)
 
     def summed_over(self, result: str) -> tuple[frozenset[str], frozenset[str]] | None:
-        """The axes over which either side adds up a result; None where that cannot be told: a sum of no
-        known array may be one of it."""
+        """The axes over which either side adds up a result; None where another sum may be of it."""
         sums = [[one for one in side if result in one.arrays or not one.arrays] for side in self._sums]
         if any(not one.axes or len(one.arrays) != 1 for side in sums for one in side):
             return None
@@ -440,7 +437,6 @@ def cheaper(theirs: Sequence[ArrayTransfer], ours: Sequence[ArrayTransfer]) -> s
 
 
 def listed_axes(axes: frozenset[str], mesh: Mesh) -> str:
-    """Axes in the mesh's order."""
     return ", ".join(axis for axis in mesh.axis_names if axis in axes)
 
 

@@ -43,10 +43,8 @@ def summed_first(comparison: Comparison) -> None:
         moved = {name for one in theirs for name in one.arrays}
         sums = [array.name for array in summed_operands(part).values() if array.name in moved]
         if sums:
-            message = (
-                f"{comparison.target} multiplies by {' and '.join(sums)}, where the plan adds up while it"
-            )
-            message += f" multiplies: {_both(theirs, ours)}."
+            message = f"{comparison.target} multiplies by {' and '.join(sums)}, where the plan adds up while "
+            message += f"it multiplies: {_both(theirs, ours)}."
             comparison.add("summed_first", message, ours, theirs)
 
 
@@ -183,7 +181,5 @@ def _on_one_side(
     ours: Sequence[ArrayTransfer], theirs: Sequence[ArrayTransfer]
 ) -> tuple[list[ArrayTransfer], list[ArrayTransfer]]:
     mine, others = ({name for one in side for name in one.arrays} for side in (ours, theirs))
-    return (
-        [one for one in ours if not others & {*one.arrays}],
-        [one for one in theirs if not mine & {*one.arrays}],
-    )
+    alone = [one for one in ours if not others & {*one.arrays}]
+    return alone, [one for one in theirs if not mine & {*one.arrays}]

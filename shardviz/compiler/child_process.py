@@ -129,7 +129,6 @@ class ChildProcess:
 
 
 def environment_for(process: ProcessName, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a child, from the user's."""
     if process == "real":
         return dict(inherited)
     environment = simulated_environment(inherited)
@@ -146,8 +145,7 @@ def environment_for(process: ProcessName, inherited: Mapping[str, str]) -> dict[
 
 
 def simulated_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """For compilers alone: simulated CPU devices, and no setting of JAX that could change an answer; the
-    user's XLA_FLAGS stay."""
+    """For compilers: simulated CPU devices, no setting of JAX that changes answers, the user's XLA_FLAGS."""
     return simulating({name: value for name, value in inherited.items() if not name.startswith("JAX_")})
 
 

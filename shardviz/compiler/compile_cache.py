@@ -75,7 +75,6 @@ def entry(
 
 
 def folder() -> Path:
-    """The folder of all answers."""
     from platformdirs import user_cache_path
 
     return user_cache_path("shardviz", appauthor=False) / "compiled"
@@ -93,9 +92,8 @@ def clear() -> None:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            raise QuestionError(
-                f"{quote(str(path))} cannot be removed: {error.strerror or error}", "remove it by hand"
-            ) from None
+            problem = f"{quote(str(path))} cannot be removed: {error.strerror or error}"
+            raise QuestionError(problem, "remove it by hand") from None
 
 
 @cache

@@ -142,8 +142,7 @@ class JobWatch:
             raise self._lost or EOFError
 
     def failed(self, why: str, cause: Cause) -> None:
-        """Tell the others, as soon as they are there, that this process cannot go on; the process's name will
-        stand before `why`."""
+        """Tell the others, once they are there, that this process cannot go on; its name precedes `why`."""
         self._failure = {"failed": why, "cause": int(cause)}
         if self._connection is not None:
             self._connection.send(**self._failure)

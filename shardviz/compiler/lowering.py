@@ -72,7 +72,13 @@ def lowered_module(
     code = io.BytesIO()
     module.operation.write_bytecode(code)
     attributes = module.operation.attributes
-    declared = [*_meshes(module)]
+    operations = (each for each in module.body.operations if each.operation.name == "sdy.mesh")
+    written = (_AXIS.findall(str(operation.attributes["mesh"])) for operation in operations)
+    declared = [
+        Mesh(writable_names(name for name, _ in axes), tuple(int(size) for _, size in axes))
+        for axes in written
+        if axes
+    ]
     # A module without Shardy's declarations has those of its arguments.
     for leaf in () if declared else sys.modules["jax"].tree_util.tree_leaves((tuple(args), dict(kwargs))):
         mesh = getattr(getattr(leaf, "sharding", None), "mesh", None)
@@ -215,8 +221,7 @@ def compile_program(
     program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], options: dict[str, Any]
 ) -> Any:
     """JAX's `Compiled` of a program, for the devices of its arguments; nothing runs, none is donated. Raises
-    `QuestionError` for what is not a program, and for arguments to one that has its own; else what JAX does.
-    """
+    `QuestionError` for what is not a program, and for arguments to one with its own; else what JAX does."""
     stage = stage_of(program, args, kwargs)
     if stage == "compiled":
         if options:
@@ -276,7 +281,6 @@ def stage_of(program: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] |
 
 
 def _jitted(program: Any) -> Any:
-    """The function, jitted as it stands where it is not yet."""
     check_program(program)
     if hasattr(program, "trace") or hasattr(program, "lower"):
         return program
@@ -307,11 +311,3 @@ def _around(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any
     with suppress(TypeError, ValueError):  # by their names the module speaks of the arguments
         whole.__signature__ = signature(program)  # type: ignore[attr-defined]
     return jax.jit(whole).trace(*only_args, **only_kwargs)
-
-
-def _meshes(module: Any) -> Iterator[Mesh]:
-    """The meshes that a module declares."""
-    for operation in module.body.operations:
-        is_mesh = operation.operation.name == "sdy.mesh"
-        if axes := _AXIS.findall(str(operation.attributes["mesh"])) if is_mesh else ():
-            yield Mesh(writable_names(name for name, _ in axes), tuple(int(size) for _, size in axes))

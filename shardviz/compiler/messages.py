@@ -81,8 +81,7 @@ class Question:
     Of its `layers` runs each takes what the one before returns last as the first of its `arguments`, and has
     its own of the arrays named in `stacked`. In a train step `gradients` pairs arguments with their
     gradients, whose statements are not among the parts, and `cotangents` results with the arguments that are
-    their gradients. In `folder` XLA leaves the module after each pass (`dumps` "passes"), or its schedule and
-    the memory ("costs")."""
+    their gradients. In `folder` XLA leaves the module after each pass (`dumps` "passes"), or its "costs"."""
 
     mesh: TargetMesh
     parts: tuple[StatementPart, ...]

@@ -38,28 +38,19 @@ if TYPE_CHECKING:
 
 
 def question_for(problem: Problem, target: Target) -> Question:
-    """The program of a problem for a target: of a train step the forward statements, whose gradients JAX
-    derives, and the optimizer's."""
+    """A problem's program: of a train step the forward statements, to differentiate, and the optimizer's."""
     is_explicit = problem.axis_types == "explicit"
-    parts = tuple(
-        StatementPart(
-            statement_code(
-                part,
-                [f"operands[{index}]" for index in range(len(part.operands))],
-                "wanted" if is_explicit else "",
-            ),
-            part.operands,
-            part.result,
-            part.phase == "forward",
-        )
-        for part in problem.parts
-        if part.phase in ("forward", "optimizer")
-    )
+    parts = []
+    for part in problem.parts:
+        if part.phase in ("forward", "optimizer"):
+            operands = [f"operands[{index}]" for index in range(len(part.operands))]
+            code = statement_code(part, operands, "wanted" if is_explicit else "")
+            parts.append(StatementPart(code, part.operands, part.result, part.phase == "forward"))
     made = {part.result.name: part.result for part in problem.parts}
     pairs = problem.gradients
     return Question(
         target_mesh(target, problem.mesh, (array.spec for array in problem.arrays), is_explicit),
-        parts,
+        tuple(parts),
         arguments=problem.arguments,
         results=problem.returned_arrays,
         layers=problem.layers,
@@ -71,10 +62,7 @@ def question_for(problem: Problem, target: Target) -> Question:
 
 
 def module_question(
-    program: LoweredModule,
-    target: Target,
-    options: Mapping[str, Any],
-    changes: Sequence[ProgramChange],
+    program: LoweredModule, target: Target, options: Mapping[str, Any], changes: Sequence[ProgramChange]
 ) -> ModuleQuestion:
     """A program of the user's for a target, with `changes` that are made to it before; `options` go before
     those of its jit. Raises `TargetError` for the devices at hand, for which JAX compiles in the user's
@@ -135,8 +123,7 @@ def check_runs(target: Target, mesh: Mesh) -> None:
 
 
 def _collective_code(operation: Operation, shape: tuple[int, ...], axes: tuple[str, ...]) -> CollectiveCode:
-    """The code of a collective on shards of a shape, over axes of JAX's mesh; JAX 0.10 and 0.12 lack two of
-    them on some platforms."""
+    """The code of a collective on shards of a shape; JAX 0.10 and 0.12 lack two on some platforms."""
     name, over = operation.name, repr(axes[0] if len(axes) == 1 else axes)
     before, lines = shard_code(operation, shape, "x", over)
     if isinstance(operation, OfSeveral):

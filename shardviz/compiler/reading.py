@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -59,12 +59,15 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
             spec = PartitionSpec.replicated(problem.result.rank)
         elif spec is not None:
             spec = _joined(spec, mesh)
+        # How Shardy leaves what each statement makes, where there are several.
+        shapes = {part.result.name: part.result.shape for part in problem.forward}
+        splits = named_shardings(operations, shapes) if len(shapes) > 1 else {}
         moved = (replace(one, axes=joined_parts(one.axes, mesh.shape)) for one in shardy.collectives)
         return replace(
             answer,
             collectives=tuple(moved),
             result_spec=None if problem.training else _as_asked(spec, problem),
-            splits=tuple((name, _joined(own, mesh)) for name, own in _splits(operations, problem)),
+            splits=tuple((name, _joined(own, mesh)) for name, own in splits.items()),
             moves=tuple(
                 replace(move, axes=joined_parts(move.axes, mesh.shape), spec=_joined(move.spec, mesh))
                 for move in (reshard_moves(operations) if problem.is_reshard else ())
@@ -88,14 +91,9 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
 
 
 def read_program(
-    output: Output,
-    program: LoweredModule,
-    target: Target,
-    versions: Versions,
-    options: Mapping[str, Any],
+    output: Output, program: LoweredModule, target: Target, versions: Versions, options: Mapping[str, Any]
 ) -> TargetProgram:
-    """The answer of a target to a program of the user's, compiled with `options`. Raises what the readers
-    raise."""
+    """A target's answer to a user's program, compiled with `options`. Raises what the readers raise."""
     answer = _with_costs(output, target, versions)
     if answer.status != "ok":
         if output.memory is not None:
@@ -214,12 +212,6 @@ def with_parts_of_axes(text: str, mesh: Mesh) -> str:
     axes = ", ".join(f'"{name}"={size}' for name, size in mesh.shape.items())
     declared = r"(sdy\.mesh @\w+ = <\[)[^\]]*\]>(?: \{stablehlo\.mesh = .*\}\})?"
     return _PART_AS_AXIS.sub(r'"\1":\2', re.sub(declared, rf"\1{axes}]>", text))
-
-
-def _splits(module: MlirModule, problem: Problem) -> Iterable[tuple[str, PartitionSpec]]:
-    """The specs in which Shardy leaves what each statement makes; none for a program of one statement."""
-    shapes = {part.result.name: part.result.shape for part in problem.forward}
-    return named_shardings(module, shapes).items() if len(shapes) > 1 else ()
 
 
 def _joined(spec: PartitionSpec, mesh: Mesh) -> PartitionSpec:

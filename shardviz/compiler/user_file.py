@@ -51,7 +51,6 @@ class UserProgram:
 
     @property
     def meshes(self) -> tuple[Mesh, ...]:
-        """The meshes of its shardings."""
         modules = [module for module in self.lowered.values() if not isinstance(module, ShardvizError)]
         return tuple(dict.fromkeys(mesh for module in modules for mesh in module.meshes))
 
@@ -117,8 +116,7 @@ def spec_axes(file: Path) -> list[str]:
 
 
 def functions_of(file: Path, of_mesh: bool = False) -> list[str]:
-    """The names of the functions that a file defines, in order, or of those that can be called with a mesh
-    alone; none of one that is not Python."""
+    """The functions that a file defines, in order, or those to call with a mesh alone; none if not Python."""
 
     def takes_one(args: ast.arguments) -> bool:
         named = len(args.posonlyargs) + len(args.args)

@@ -53,9 +53,8 @@ class Worker:
 
     There is one child for simulated devices (shardy, cpu) and, once asked for, one for the real ones, one for
     TPUs that are not here and one for such GPUs. Each answers one request at a time, within `time_limit`
-    seconds. With the address of a `job` the child for the real devices is one of its processes, and every
-    process of the job must make the same requests; `on_job_lost` is called, from a thread, where one is lost.
-    """
+    seconds. With the address of a `job` the child for the real devices is one of its processes, and all of
+    these must make the same requests; `on_job_lost` is called, from a thread, where one is lost."""
 
     def __init__(
         self,
@@ -174,8 +173,7 @@ class Worker:
         on_progress: Progress = None,
         turn: Turn = AT_ONCE,
     ) -> CompilerRequest[ExecutionResult]:
-        """Have JAX run a collective. The first dimension of `shards` has the mesh's devices by position.
-        Raises as `question.run_call`."""
+        """Have JAX run a collective; `shards` goes by mesh position first. Raises as `question.run_call`."""
         call = question.run_call(operation, mesh, shards, target)
         return self._run(call, operation.name, target, on_progress, turn)
 
@@ -188,8 +186,7 @@ class Worker:
         on_progress: Progress = None,
         turn: Turn = AT_ONCE,
     ) -> CompilerRequest[ExecutionResult]:
-        """Have JAX run a plan step by step on the shards of its arguments, as `run`, and its program on one
-        device on the arguments."""
+        """Have JAX run a plan on its arguments' shards, as `run`, and on one device on the arguments."""
         call = question.plan_call(plan, shards, arguments, target)
         return self._run(call, "a plan", target, on_progress, turn)
 
@@ -230,8 +227,7 @@ class Worker:
         return self._simulated("binary.module_texts", tuple(protos))
 
     def program_text(self, data: bytes, where: str) -> CompilerRequest[str]:
-        """Ask XLA and JAX for the text of a program in binary, which messages call `where`. Raises
-        `QuestionError` for what is none."""
+        """Ask for the text of a binary program, called `where` in messages. Raises `QuestionError`."""
         call = ChildCall("binary.text", (data, where))
         return self._process("simulated").submit(CompilerRequest(call, lambda reply: reply[0]))
 

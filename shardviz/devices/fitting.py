@@ -151,8 +151,7 @@ def _held_back(rows: Sequence[Measurement]) -> float | None:
 
 class _Line:
     """A straight line through points of a size and a time, whose latency and slope are not below 0, and the
-    `squares` of its errors: logarithms of what it says over the time, so that half of it and twice as much
-    are as wrong."""
+    `squares` of its errors: logarithms of what it says over the time, so that half and twice are as wrong."""
 
     def __init__(self, points: Sequence[tuple[int, float]]) -> None:
         self.sizes = [size for size, _ in points]
@@ -171,8 +170,7 @@ class _Line:
         self.squares = sum(math.log((self.latency + self.slope * size) / time) ** 2 for size, time in points)
 
     def errors(self, noise: float) -> tuple[float, float]:
-        """Standard errors of latency and slope, from how far points lie from it, and from the noise of
-        each."""
+        """Standard errors of latency and slope, by how far points lie from it, and by their noise."""
         free = len(self.sizes) - (self.latency > 0) - (self.slope > 0)
         sigma = max(math.sqrt(self.squares / free) if free > 0 else 0.0, noise)
         uu, vv, determinant = self._uu, self._vv, self._determinant
@@ -227,8 +225,7 @@ def bare_machine(chip: str, devices: int, node: int) -> Machine:
 def measured_machine(
     base: Machine, question: MeasureQuestion, fits: Sequence[TimeFit], name: str, source: str
 ) -> Machine:
-    """The machine `base` with what was measured in the place of its figures. Raises `QuestionError` where the
-    mesh does not fit on the base."""
+    """The machine `base` with what was measured. Raises `QuestionError` where the mesh does not fit on it."""
     base = replace(base, name=name, source=source, assumed=False, measured=())
     machine = _with_links(replace(base, device=_device(base.device, fits)), question, fits)
     placed = place_mesh(machine, question.mesh)

@@ -12,8 +12,7 @@ from shardviz.sharding import Mesh
 @dataclass(frozen=True)
 class JobAddress:
     """The place where the processes of a job meet: `coordinator` is "host:port" of process 0, `processes`
-    their number and `process` the own one. Without them JAX looks for the cluster that started this process.
-    """
+    their number and `process` the own one. Without them JAX looks for the cluster that started this one."""
 
     coordinator: str | None = None
     processes: int | None = None
@@ -60,8 +59,7 @@ def job_address(coordinator: str | None, processes: int | None, process: int | N
 @dataclass(frozen=True)
 class Job:
     """A job as one of its processes sees it, or a process that runs alone. `process` is the own number, from
-    0. `hosts` has the name of each process's host, and `process_of` the process of each device, in the order
-    of `jax.devices()`."""
+    0. `hosts` has each process's host, and `process_of` each device's process, as `jax.devices()` goes."""
 
     process: int
     processes: int
@@ -86,7 +84,6 @@ class Job:
         return self.processes > 1 and mesh.size == len(self.process_of)
 
     def devices_of(self, process: int) -> tuple[int, ...]:
-        """The devices of a process, by number."""
         return tuple(device for device, holder in enumerate(self.process_of) if holder == process)
 
     def holder(self, mesh: Mesh, position: int) -> int:

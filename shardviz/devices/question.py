@@ -139,8 +139,7 @@ def parse_operations(text: str) -> tuple[str, ...]:
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Read ``4KiB:256MiB``, ``4KiB:256MiB:4`` or ``4KiB,1MiB``: bytes, in their order of size. Raises
-    `QuestionError`."""
+    """Read sizes in bytes: ``4KiB:256MiB``, ``4KiB:256MiB:4``, ``4KiB,1MiB``. Raises `QuestionError`."""
     sizes: set[int] = set()
     for piece in text.split(","):
         first, *rest = piece.split(":")
@@ -187,9 +186,8 @@ Clock = Literal["wall", "device"]
 @dataclass(frozen=True)
 class Measurement:
     """The seconds of each run of a case, by the `clock` of the device, from its profile, or by the wall's.
-    `wrong` are the elements of all devices that are not the exact result, None where rounding leaves nothing
-    exact to compare. `note` says what the compiler made of it that was not asked for, and `device` what JAX
-    calls the devices."""
+    `wrong` are the elements of all devices that are not the exact result, None where rounding leaves none
+    exact. `note` says what the compiler made of it unasked, and `device` what JAX calls the devices."""
 
     case: Case
     seconds: tuple[float, ...]
@@ -256,9 +254,8 @@ def predicted_seconds(case: Case, placed: PlacedMesh) -> float | None:
 
 
 def bound_seconds(case: Case, placed: PlacedMesh) -> float | None:
-    """The seconds that the bytes need, without latency: on the links, or at the bandwidth that was measured
-    over them; of a matmul and a copy those of the peak and of the memory, the longer. None where the machine
-    lacks a figure."""
+    """The seconds that the bytes need, without latency: on the links, or at the bandwidth that was measured;
+    of a matmul and a copy those of the peak or the memory, the longer. None where a figure is lacking."""
     device = placed.machine.device
     if case.is_collective:
         try:

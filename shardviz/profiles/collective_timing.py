@@ -43,7 +43,6 @@ class CollectiveTiming:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The mesh axes along which it goes."""
         return () if self.collective is None else self.collective.axes
 
     @property
@@ -62,8 +61,7 @@ class CollectiveTiming:
 
 @dataclass(frozen=True)
 class Straggler:
-    """A device for which others waited at a collective: in `times` of `runs`, `seconds` in all of them, and
-    of all devices that waited."""
+    """A device that others waited for at a collective: in `times` of `runs`, `seconds` of all that waited."""
 
     device: str
     collective: str

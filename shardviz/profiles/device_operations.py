@@ -83,7 +83,6 @@ class DeviceActivity:
 
     @property
     def idle(self) -> float:
-        """Seconds in which nothing runs."""
         return self.seconds - self.busy
 
 
@@ -180,7 +179,6 @@ class DeviceOperations:
 
     @property
     def whole(self) -> DeviceStretch:
-        """All of its operations."""
         return DeviceStretch(self, self.computed, self.transfers)
 
 
@@ -218,7 +216,6 @@ class DeviceStretch:
         )
 
     def activity(self) -> DeviceActivity:
-        """The sums, in seconds."""
         start, end = self.span
         compute = self.compute
         communication = self._moving(lambda fact: fact.is_communication)

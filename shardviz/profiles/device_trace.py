@@ -148,7 +148,6 @@ class DeviceTrace:
         return f"{self.host} {self.kind} {self.number}".lstrip()
 
     def append(self, start: int, end: int, instruction: int, run: int) -> None:
-        """Add an operation."""
         self.starts.append(start)
         self.ends.append(end)
         self.instructions.append(instruction)
@@ -369,7 +368,6 @@ def _shift(own: Sequence[_ModuleRun], reference: Sequence[_ModuleRun]) -> int:
 
 
 def _of_event(event: TraceEvent, module: str) -> TracedInstruction:
-    """The instruction of a device's event."""
     stats = event.stats
     program, is_async = (module, program_number(stats.get("program_id"))), event.line == "Async XLA Ops"
     line = str(stats.get("long_name", event.name))

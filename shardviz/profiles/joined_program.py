@@ -25,12 +25,7 @@ ANY_OPS = ("async", "async-collective")
 """The opcode, and a TPU's name of a fusion, that begin and end collectives of any kind."""
 _COLLECTIVES = frozenset((*OPS, "nccl", *ANY_OPS)) - {"slice"}
 _COPIES = frozenset(("copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"))
-_ON_STREAMS = {
-    HOST_COPY: HOST,
-    HBM_COPY: COPIES,
-    PEER_COPY: LINKS,
-    SOME_COPY: Lane("copy", "copies"),
-}
+_ON_STREAMS = {HOST_COPY: HOST, HBM_COPY: COPIES, PEER_COPY: LINKS, SOME_COPY: Lane("copy", "copies")}
 """The lanes of a GPU's copies."""
 _OF_JAX = {
     "psum": "all-reduce",
@@ -85,7 +80,6 @@ class JoinedProgram:
 
     @cached_property
     def collectives(self) -> dict[str, Collective]:
-        """The collectives by their names."""
         return {collective.name: collective for collective in self.module.collectives}
 
     @cached_property
@@ -106,7 +100,6 @@ class JoinedProgram:
         return by_name
 
     def facts(self, timed: TimedOp, role: Role, awaited: str = "") -> InstructionFacts:
-        """The kind of what was predicted."""
         record = self.collectives.get(timed.collective)
         return InstructionFacts(timed.op, self.predicted.lanes[timed.lane], role, awaited, timed, record)
 
@@ -118,8 +111,7 @@ def join_program(
     device_ids: tuple[int, ...] = (),
     lost: frozenset[str] = frozenset(),
 ) -> JoinedProgram:
-    """Read a program's text, whose axes a mesh of as many devices names, and predict it on a machine. Raises
-    what `timed_program` raises."""
+    """Read a program's text, on a mesh of its size, and predict it. Raises what `timed_program` raises."""
     devices = Reader(text, None, None).numbers.total
     given = mesh if mesh is not None and mesh.size == devices else None
     priced = machine or assumed_machine()

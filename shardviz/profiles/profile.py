@@ -40,8 +40,7 @@ MAX_OPS = 100_000
 
 @dataclass(frozen=True)
 class MeasuredStep:
-    """A step by its number: its seconds, from the first device's beginning to the last one's end, and what
-    each device did in it."""
+    """A step: its `seconds` from the first device's beginning to the last one's end, and what each did."""
 
     number: int
     seconds: float
@@ -208,8 +207,7 @@ def _joined(
 def _steps(
     by_step: Mapping[str, Mapping[int, DeviceStretch]], several_hosts: bool
 ) -> tuple[MeasuredStep, ...]:
-    """Each step of all devices. Clocks of several hosts differ: there a step is as long as its longest
-    device."""
+    """Each step of all devices; with several hosts, whose clocks differ, as long as its longest device."""
     parts: defaultdict[int, list[DeviceStretch]] = defaultdict(list)
     for stretches in by_step.values():
         for number, part in stretches.items():

@@ -43,10 +43,7 @@ class ProfileFiles:
         """The program that runs longest on all devices; None where no operation names its program."""
         durations: defaultdict[Program, int] = defaultdict(int)
         for device in self.devices:
-            programs = [
-                instruction.program if instruction.program[0] else None
-                for instruction in device.instruction_table
-            ]
+            programs = [own.program if own.program[0] else None for own in device.instruction_table]
             for number, start, end in zip(device.instructions, device.starts, device.ends, strict=True):
                 if (program := programs[number]) is not None:
                     durations[program] += end - start

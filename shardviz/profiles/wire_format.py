@@ -44,8 +44,7 @@ def signed(number: int) -> int:
 
 
 def fields(data: Bytes, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-    """The fields between two places: a field's number, where its value starts and where it stops. Raises
-    `ValueError` for bytes that are not a message."""
+    """The fields between two places: number, start and stop of the value. Raises `ValueError` for others."""
     at = start
     try:
         while at < stop:
@@ -76,7 +75,6 @@ def find(data: Bytes, start: int, stop: int, number: int) -> tuple[int, int] | N
 
 
 def text(data: Bytes, start: int, stop: int) -> str:
-    """A string between two places."""
     return data[start:stop].decode(errors="replace")
 
 

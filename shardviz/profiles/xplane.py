@@ -15,14 +15,7 @@ from itertools import compress, islice, repeat
 
 import numpy as np
 
-from shardviz.profiles.device_trace import (
-    SKIPPED,
-    STATS,
-    ProgramRecord,
-    TraceEvent,
-    is_read,
-    program_number,
-)
+from shardviz.profiles.device_trace import SKIPPED, STATS, ProgramRecord, TraceEvent, is_read, program_number
 from shardviz.profiles.wire_format import (
     INT64,
     LENGTH,
@@ -87,9 +80,8 @@ def programs(data: Bytes) -> list[ProgramRecord]:
             name, _, number = _string(data, first, last, _METADATA_NAME).removesuffix(")").rpartition("(")
             program_id = program_number(int(number) if number.lstrip("-").isdecimal() else key)
             for field_number, begin, end in fields(data, first, last):
-                if field_number == _METADATA_STATS and (
-                    hlo := _message(data, begin, end, plane, "Hlo Proto")
-                ):
+                is_stat = field_number == _METADATA_STATS
+                if is_stat and (hlo := _message(data, begin, end, plane, "Hlo Proto")):
                     module = find(data, *hlo, 1)  # HloProto.hlo_module
                     if proto := data[slice(*module)] if module else b"":
                         records.append(ProgramRecord(name, program_id, proto, module_devices(proto)))
@@ -113,28 +105,25 @@ def hostname(data: Bytes) -> str:
 
 
 def _planes(data: Bytes) -> Iterator[_Plane]:
-    for number, start, stop in fields(data, 0, len(data)):
-        if number == _PLANES:
-            yield _plane(data, start, stop)
-
-
-def _plane(data: Bytes, start: int, stop: int) -> _Plane:
-    plane = _Plane(stop)
-    for number, begin, end in fields(data, start, stop):
-        if number == _PLANE_NAME:
-            plane.name = text(data, begin, end)
-        elif number == _LINES:
-            plane.lines.append((begin, end))
-        elif number == _PLANE_STATS:
-            plane.own_stats.append((begin, end))
-        elif number in (_EVENT_NAMES, _STAT_NAMES):
-            # An entry of a map: its key and its value.
-            key, value = _number(data, begin, end, 1), find(data, begin, end, 2) or (end, end)
-            if number == _EVENT_NAMES:
-                plane.events[key] = value
-            else:
-                plane.stats[key] = _string(data, *value, _METADATA_NAME)
-    return plane
+    for field_number, start, stop in fields(data, 0, len(data)):
+        if field_number != _PLANES:
+            continue
+        plane = _Plane(stop)
+        for number, begin, end in fields(data, start, stop):
+            if number == _PLANE_NAME:
+                plane.name = text(data, begin, end)
+            elif number == _LINES:
+                plane.lines.append((begin, end))
+            elif number == _PLANE_STATS:
+                plane.own_stats.append((begin, end))
+            elif number in (_EVENT_NAMES, _STAT_NAMES):
+                # An entry of a map: its key and its value.
+                key, value = _number(data, begin, end, 1), find(data, begin, end, 2) or (end, end)
+                if number == _EVENT_NAMES:
+                    plane.events[key] = value
+                else:
+                    plane.stats[key] = _string(data, *value, _METADATA_NAME)
+        yield plane
 
 
 def _string(data: Bytes, start: int, stop: int, number: int) -> str:

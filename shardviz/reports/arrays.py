@@ -1,10 +1,9 @@
 """Every array of a compiled program: how it is split, what a device holds of it, and what of that is waste.
 
 Arguments and outputs are split as the compiled program says; their whole shapes are those of the program
-before it, since a device's part does not tell how much of it is padding. What is inside is split as Shardy
-says (`SplitValue`), where the compiled program has an array of that shape, or of one with the same axes on
-other dimensions. Of the largest temporaries a spec is told where all of Shardy's values with such a part are
-split alike."""
+before it, since a device's part does not tell its padding. What is inside is split as Shardy says
+(`SplitValue`), where the compiled program has an array of that shape, or of one with the same axes on other
+dimensions. Of the largest temporaries a spec is told where Shardy splits all with such a part alike."""
 
 from __future__ import annotations
 
@@ -36,7 +35,6 @@ from shardviz.timeline.rows import ProgramRows
 from shardviz.units import human_bytes
 
 ArrayKind = Literal["argument", "slice", "constant", "carry", "stacked", "residual", "temporary", "output"]
-MarkKind = Literal["replicated", "padded", "repeated", "not reused", "resharded", "off rule"]
 LARGE = 0.01
 """An array is large with this part of the bytes of all arguments on a device, or more."""
 _NAMED = re.compile(r'^\s*(?:ROOT )?%?(\S+) = [^\n]*?op_name="((?:[^"\\]|\\.)*)"', re.MULTILINE)
@@ -46,7 +44,7 @@ _NAMED = re.compile(r'^\s*(?:ROOT )?%?(\S+) = [^\n]*?op_name="((?:[^"\\]|\\.)*)"
 class Mark:
     """A waste of an array, in a sentence; `bytes` are those of one device."""
 
-    kind: MarkKind
+    kind: Literal["replicated", "padded", "repeated", "not reused", "resharded", "off rule"]
     words: str
     bytes: int = 0
 
@@ -256,8 +254,7 @@ def _is_told(value: SplitValue) -> bool:
 
 
 def _compiled_values(values: Sequence[SplitValue], index: Instructions, mesh: Mesh) -> Iterator[ProgramArray]:
-    """The values inside that the compiled program has, as it has them: XLA may split what a loop hands on,
-    and what goes into a matmul, in another way than Shardy by itself."""
+    """The values inside as the compiled program has them: XLA may split those of loops and matmuls anew."""
     work = InstructionWork(index)
     looped: set[tuple[int, ...]] = set()
     multiplied: defaultdict[str, set[tuple[int, ...]]] = defaultdict(set)

@@ -20,10 +20,7 @@ LOOKUPS = "gather", "scatter"
 """JAX's names of lookups, and of updates at places, begin so."""
 _ASYNCHRONOUS = {
     "all-gather": ("xla_enable_async_all_gather",),
-    "all-reduce": (
-        "xla_enable_async_all_reduce",
-        "xla_tpu_enable_async_collective_fusion_fuse_all_reduce",
-    ),
+    "all-reduce": ("xla_enable_async_all_reduce", "xla_tpu_enable_async_collective_fusion_fuse_all_reduce"),
     "all-to-all": ("xla_tpu_enable_async_all_to_all",),
     "collective-permute": ("xla_enable_async_collective_permute",),
 }
@@ -55,8 +52,7 @@ def splits(one: SplitArgument, mesh: Mesh) -> Iterator[PartitionSpec]:
 def candidates(
     reason: Reason, step: TrainStep, mesh: Mesh, entry: CollectiveEntry | None = None
 ) -> tuple[ShardingCandidate, ...]:
-    """The changes to try, the most likely first; none for what is expected. `entry` is the collective, for a
-    reason without a meeting."""
+    """The changes to try, the likeliest first; none if expected. A reason without a meeting needs `entry`."""
     meeting = reason.meeting
     over = meeting.axes if meeting is not None else entry.collective.axes if entry is not None else ()
     if reason.is_expected:
@@ -133,8 +129,7 @@ def _moved(
 
 
 def even_constraints(one: ShardingCandidate, mesh: Mesh) -> Iterator[ShardingCandidate]:
-    """For a constraint whose axes do not divide its value, its removal, then those that split other
-    dimensions by these axes evenly."""
+    """For a constraint that does not divide its value, its removal, then even splits of other dimensions."""
     parts = one.spec.parts(mesh)
     kept = [
         own if size % count == 0 else ()

@@ -69,8 +69,7 @@ class SummaryLine:
 
 @dataclass(frozen=True)
 class ArrayLine:
-    """An "argument" or an "output" of a program at a `path`: its `shape` is global, ``bf16[64,128]``, and its
-    `spec` as JAX writes it, "" where it is not known."""
+    """An "argument" or "output" at a `path`; `shape` is global, ``bf16[64,128]``, `spec` JAX's, or ""."""
 
     kind: str
     path: str
@@ -99,8 +98,7 @@ class ReportSummary:
 def summary(
     report: ProgramReport, memory: int | None = None, arrays: Iterable[ProgramArray] = ()
 ) -> ReportSummary:
-    """The summary of a report; `memory` is the compiler's own account of a device's bytes at the peak, where
-    there is one, and `arrays` are those of the program."""
+    """The summary of a report; `memory` is the compiler's own account of a device's peak, if there is one."""
     mesh, timeline = report.module.mesh, report.timeline
     if memory is None and timeline is not None and timeline.memory is not None:
         memory = timeline.memory.peak_bytes
@@ -190,8 +188,7 @@ def _sorted(lines: Iterable[SummaryLine]) -> tuple[SummaryLine, ...]:
 @dataclass(frozen=True)
 class Change:
     """A collective before and after; None where there is none. "grown" and "shrunk" are about one run. "into
-    a loop" and "out of a loop" are said where the runs change with it; of "other runs" one number is not
-    known."""
+    a loop" and "out of a loop" are said where the runs change too; of "other runs" one number is unknown."""
 
     kind: ChangeKind
     before: SummaryLine | None
@@ -236,9 +233,8 @@ class ReportChanges:
 
 
 def report_changes(before: ReportSummary, after: ReportSummary) -> ReportChanges:
-    """The changes from one summary to another, the most bytes first. Collectives are the same ones where they
-    have the operation, axes, phase and place; else where they have the shape and the runs, so that other
-    names make no difference."""
+    """The changes from one summary to another, the most bytes first. Collectives are the same where
+    operation, axes, phase and place are, else where shape and runs are: other names make no difference."""
     kept = {*before.lines} & {*after.lines}
     gone, new = ([line for line in side.lines if line not in kept] for side in (before, after))
     pairs = (pair for old_key, new_key in _KEYS for pair in _taken_pairs(gone, new, old_key, new_key))

@@ -137,8 +137,7 @@ def entries_of(
 @dataclass(frozen=True)
 class AlikeEntries:
     """Entries that differ in numbers of their scopes and arguments alone, in program order; `name` is their
-    `place`, with `EVERY` for such a number. The figures are those of all runs, None where one is not known.
-    """
+    `place`, with `EVERY` for such a number. Figures are of all runs, None where one is not known."""
 
     entries: tuple[CollectiveEntry, ...]
     name: str
@@ -198,8 +197,7 @@ def numberless(name: str) -> str:
 
 
 def common_name(alike_names: Iterable[str]) -> str:
-    """Names that are the same without their numbers as one, in which only the numbers that differ are
-    replaced."""
+    """Names that are the same without their numbers as one, with `EVERY` for those that differ."""
     names = list(dict.fromkeys(alike_names))
     numbers = [_NUMBER.findall(name) for name in names]
     same = iter([len(set(column)) == 1 for column in zip(*numbers, strict=False)])
@@ -240,7 +238,6 @@ def sums(entries: Iterable[CollectiveEntry], by: By) -> tuple[CostSum, ...]:
 
 
 def cost_sum(entries: Iterable[CollectiveEntry], name: str = "") -> CostSum:
-    """The sum of some entries."""
     every = list(entries)
     known = [entry for entry in every if entry.runs is not None]
     timed = [entry for entry in known if entry.seconds is not None]
@@ -274,8 +271,7 @@ class Selection:
     source: str = ""
 
     def chosen(self, entries: Iterable[CollectiveEntry]) -> tuple[CollectiveEntry, ...]:
-        """The entries that pass the filters, in program order. Those of loops of unknown length may have any
-        number of bytes."""
+        """The entries that pass, in program order, those of unknown length with any number of bytes."""
         return tuple(entry for entry in entries if self._has(entry))
 
     def groups(self, entries: Iterable[CollectiveEntry]) -> tuple[AlikeEntries, ...]:
@@ -283,8 +279,7 @@ class Selection:
         return self.in_order(alike(self.chosen(entries)))
 
     def in_order(self, groups: tuple[_Group, ...]) -> tuple[_Group, ...]:
-        """Groups in the order that is asked for; of equal cost as they come, and those whose cost nobody can
-        tell first."""
+        """Groups in the order asked for; of equal cost as they come, those of unknown cost first."""
         if self.sort == "order":
             return groups
         by_time = self.sort == "cost" and any(group.exposed is not None for group in groups)

@@ -53,8 +53,7 @@ class LargeArray:
 @dataclass(frozen=True)
 class OutOfMemory:
     """A failure: the program, its temporaries, a kernel or an allocation wanted some bytes of a `memory`, of
-    which a device had, or had left, `found_bytes`; None where the log does not say. The largest arrays are
-    first."""
+    which a device had, or had left, `found_bytes`, None where the log is silent; the largest arrays first."""
 
     asked: str
     wanted_bytes: int

@@ -168,8 +168,7 @@ class ShardingCandidate:
     """A change: an argument, or else what the operation `made_by` makes (by JAX's name, with its `opcode` in
     StableHLO), is split as `spec`; or the `result` with a number is, in place of `before`, and then takes the
     argument's memory. `source` is the user's line at which it is written; the constraint at a location of
-    MLIR is `removed`, or has the `spec` in place of `before`. `memory_bytes` is what the argument takes more.
-    """
+    MLIR is `removed`, or has the `spec` for `before`. `memory_bytes` is what the argument takes more."""
 
     spec: PartitionSpec
     argument: SplitArgument | None = None

@@ -1,5 +1,4 @@
-"""A compiled program: its collectives with what they cost, and its time and memory on a machine; and one of
-the user's as a target has compiled it."""
+"""A compiled program, and one of the user's by a target: what its collectives cost, its time and memory."""
 
 from __future__ import annotations
 
@@ -31,10 +30,8 @@ from shardviz.timeline.scheduler import (
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
-    from shardviz.hlo import Collective, ShardyModule
+    from shardviz.hlo import Collective
     from shardviz.hlo.dumps import DumpFile
-    from shardviz.reports.target_result import TargetResult
-    from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import MemoryReport, ProgramTimeline
 
 
@@ -56,8 +53,7 @@ def report_of(module: HloModule | ShardyModule, timeline: ProgramTimeline | None
 def program_report(
     text: str, machine: Machine | None = None, *, mesh: Mesh | None = None, infer: bool = False
 ) -> ProgramReport:
-    """The report on HLO text, with seconds where there is a machine. Raises what `read_hlo` and
-    `timed_program` raise."""
+    """The report on HLO text, timed on a machine if any. Raises as `read_hlo` and `timed_program` do."""
     if machine is None:
         return report_of(read_hlo(text, mesh, infer=infer, origins=True))
     return report_of(*timed_program(text, machine, mesh=mesh, infer=infer, origins=True))
@@ -125,8 +121,7 @@ def target_times(
 
 @dataclass(frozen=True)
 class TimesAnswer:
-    """The times of a target's answer; without any, `error` says why. A program that does not fit has the
-    compiler's account of its `memory` all the same."""
+    """The times of a target's answer, or the `error`. A program that does not fit has its `memory` too."""
 
     target: str
     times: TargetTimes | None = None
@@ -137,8 +132,7 @@ class TimesAnswer:
 def answer_times(
     answer: TargetResult, mesh: Mesh, named: Machine | None = None, module: HloModule | None = None
 ) -> TimesAnswer:
-    """The times of an answer on its `program_machine`, or the reason why there are none; `module` as in
-    `target_times`."""
+    """The times of an answer on its `program_machine`, or why there are none; see `target_times`."""
     name = answer.target
     try:
         if answer.status != "ok":
@@ -152,9 +146,8 @@ def answer_times(
 
 
 def program_machine(target: str, named: Machine | None) -> Machine:
-    """The machine that prices the program of a target: its own hardware, whose cycles the compiler counts, or
-    one that is `named` and has the same chip, or where the target has no hardware. Raises `NoMachineError`
-    where there is neither."""
+    """The machine that prices a target's program: its own hardware, whose cycles the compiler counts, or one
+    that is `named`, of the same chip or where there is no hardware. Raises `NoMachineError` for neither."""
     (asked,) = parse_targets(target)
     own = asked.machine
     if named is not None and (own is None or own.chip == named.chip):
@@ -267,8 +260,7 @@ class TargetProgram:
         return answer_times(answer, self.mesh or Mesh((), ()), machine, module)
 
     def check(self) -> None:
-        """Raise what the target said where it has made no program of it, `OutOfMemoryError` where that would
-        not fit."""
+        """Raise what the target said in place of a program, `OutOfMemoryError` where that would not fit."""
         answer = self.answer
         if answer.status == "unavailable":
             raise TargetError(answer.error, answer.hint)

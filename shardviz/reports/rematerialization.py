@@ -127,8 +127,7 @@ def unwarned_rematerializations(
 
 
 def _is_made_whole(gather: Collective, meeting: Meeting, mesh: Mesh) -> bool:
-    """Return whether the result of a gather is all of a meeting's value, and put together along a dimension
-    that its axes split before."""
+    """Return whether a gather makes a meeting's whole value, along a dimension that its axes split before."""
     before, shape = meeting.before, meeting.shape
     # Sizes are rounded up where axes do not divide them.
     padded = [
@@ -154,10 +153,8 @@ def rematerializations_of(module: HloModule) -> tuple[Rematerialization, ...]:
             if gather.dim is not None:
                 dims[gather.dim] = (*gather.axes, *dims[gather.dim])
         known = module.mesh is not None and all(gather.axes and gather.dim is not None for gather in gathers)
-        before, parts = (
-            PartitionSpec(tuple(dims)) if known else None,
-            math.prod(g.group_size for g in gathers),
-        )
+        before = PartitionSpec(tuple(dims)) if known else None
+        parts = math.prod(gather.group_size for gather in gathers)
         told = last.result_shape, last.dtype, last.op_name, last.source
         kinds[Rematerialization(None, before, None, *told, parts=parts, kept=kept)] += 1
     return tuple(replace(kind, times=times) for kind, times in kinds.items())

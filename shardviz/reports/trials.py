@@ -1,5 +1,4 @@
-"""Variants that are compiled, with the time and memory of each: a user's function under combinations of
-values, and the rows of a search."""
+"""Variants that are compiled, with time and memory: of a user's function, by values, and rows of a search."""
 
 from __future__ import annotations
 
@@ -50,8 +49,7 @@ def parse_try(text: str) -> tuple[str, list[str]]:
 
 
 def combinations(tries: Sequence[str]) -> list[Combination]:
-    """Every combination of what is typed. Raises `QuestionError` for a name that is tried twice, and for more
-    than `MOST`."""
+    """Every combination. Raises `QuestionError` for a name that is tried twice, and for more than `MOST`."""
     names, values = zip(*map(parse_try, tries), strict=True)
     if twice := [name for name in names if names.count(name) > 1]:
         raise QuestionError(
@@ -63,7 +61,6 @@ def combinations(tries: Sequence[str]) -> list[Combination]:
 
 
 def options_of(combination: Combination) -> dict[str, str]:
-    """The options of the compiler."""
     return {name.removeprefix(OPTION): text for name, text in combination.items() if name.startswith(OPTION)}
 
 
@@ -135,9 +132,8 @@ def ranked(trials: Iterable[Trial]) -> tuple[Trial, ...]:
 
 @dataclass(frozen=True)
 class CompiledSharding:
-    """A row of a search, and the seconds of a step of the program that the compiler made of it: in all, of
-    compute, and of what waits. Where there is no program, `error` says why. `memory_bytes` is the compiler's
-    peak of one layer."""
+    """A row of a search, and the seconds of a step that the compiler made of it: in all, of compute, and of
+    what waits; without a program, the `error`. `memory_bytes` is the compiler's peak of one layer."""
 
     found: MeshSharding
     seconds: float | None = None

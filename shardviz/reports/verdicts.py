@@ -244,9 +244,8 @@ def _kind(change: ShardingCandidate, reason: Reason, entry: CollectiveEntry, tri
 
 
 def dearest_reasons(program: TargetProgram) -> dict[Reason, int]:
-    """The bytes that a device sends for each reason of a program, those of the dearest collectives first;
-    contractions over other axes than the batch's are last, since sums of them are seldom avoided without more
-    work on each device."""
+    """The bytes that a device sends for each reason of a program, those of the dearest collectives first,
+    contractions over other axes than the batch's last: to avoid them mostly costs work on each device."""
     if program.module is None or not program.reshards:
         return {}
     batch = TrainStep(program.explicit_reshards).batch_axes
@@ -398,9 +397,8 @@ def _loop_reductions(trial: _Trial) -> Iterator[WasteVerdict]:
         seconds = sum((entry.all_exposed or 0.0) * part for entry, part in repeated) if known else None
         # What is scattered in each run is whole on each device until the sum.
         scattered = [entry.collective for entry, _ in repeated if entry.collective.op == "reduce-scatter"]
-        saving = ChangeSaving(
-            sent, sum(one.bytes - one.bytes // one.group_size for one in scattered), seconds
-        )
+        held = sum(one.bytes - one.bytes // one.group_size for one in scattered)
+        saving = ChangeSaving(sent, held, seconds)
         if saving.is_worth(trial.compiled.bytes_sent or 0):
             times = round(1 / (1 - repeated[0][1]))
             named = ", ".join(map(repr, axes))

@@ -24,13 +24,7 @@ from shardviz.hlo.arguments import pieces_of
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.named_scopes import program_place
 from shardviz.reports.entries import AlikeEntries, CollectiveEntry, common_name, numberless
-from shardviz.reports.lowered_module import (
-    ARGUMENT,
-    CONSTRAINTS,
-    ExplicitReshards,
-    Meeting,
-    SplitArgument,
-)
+from shardviz.reports.lowered_module import ARGUMENT, CONSTRAINTS, ExplicitReshards, Meeting, SplitArgument
 from shardviz.sharding import Mesh, shard_shape
 from shardviz.units import human_bytes
 
@@ -89,8 +83,7 @@ def alike_reasons(told: Iterable[tuple[CollectiveEntry, Reason]]) -> tuple[Alike
 def reasons(
     entries: Iterable[CollectiveEntry], mesh: Mesh | None, reshards: ExplicitReshards | None = None
 ) -> tuple[Reason, ...]:
-    """The reason of each entry; `reshards` is the same program with explicit reshards, where its StableHLO
-    is at hand."""
+    """The reason of each entry; `reshards` is the same program with explicit reshards, where it is known."""
     step = TrainStep(reshards or ExplicitReshards())
     return tuple(_reason(entry, step, mesh) for entry in entries)
 
@@ -170,8 +163,7 @@ def _of_gradient(axes: Sequence[str]) -> str:
 
 
 def meetings_of(entry: CollectiveEntry, meetings: Sequence[Meeting], mesh: Mesh) -> list[Meeting]:
-    """The meetings that fit a collective best, several where they do alike; none where none has its axes, and
-    its name or its size."""
+    """The meetings that fit a collective best; none where none has its axes, and its name or its size."""
     points = [_points(entry, meeting, mesh) for meeting in meetings]
     most = max(points, default=0.0)
     if most < SAME_NAME:
@@ -236,8 +228,7 @@ def _likeness(op_name: str, meeting: Meeting) -> float:
 
 
 def _size_points(collective: Collective, meeting: Meeting, mesh: Mesh) -> float:
-    """`SAME_DIMS` where a device's part of the value before or after it has the same dimensions in some
-    order, 2 where it has as many elements."""
+    """`SAME_DIMS` where a device's part, before or after, has these dimensions, 2 for as many elements."""
     shapes = collective.operand_shape, collective.result_shape
     parts = (shard_shape(meeting.shape, spec, mesh) for spec in (meeting.before, meeting.after))
     pairs = [*zip(shapes, parts, strict=True)]
@@ -318,8 +309,7 @@ def _of_shapes(collective: Collective) -> str:
 
 
 class TrainStep:
-    """A program with explicit reshards, if it is a train step. `state` has the arguments that it returns
-    anew, by their paths."""
+    """A program with explicit reshards, maybe a train step; `state` has what it returns anew, by path."""
 
     def __init__(self, program: ExplicitReshards) -> None:
         self.program = program
@@ -382,8 +372,7 @@ def _tree(path: str) -> tuple[str, ...]:
 
 
 def _layers(one: SplitArgument, shape: Sequence[int]) -> int:
-    """1 where an argument has these dimensions in some order, their number where it stacks arrays of them,
-    else 0."""
+    """1 for an argument of these dimensions in any order, their number where it stacks such, else 0."""
     if _dims(one.shape) == _dims(shape):
         return 1
     return one.shape[0] if one.shape and _dims(one.shape[1:]) == _dims(shape) else 0

@@ -1,5 +1,4 @@
-"""The targets: their names after `--target`, how large a mesh each can hold, and the packages that they need,
-of which none is imported."""
+"""The targets: their names after `--target`, how large a mesh each can hold, and the packages they need."""
 
 from __future__ import annotations
 

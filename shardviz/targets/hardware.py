@@ -61,8 +61,7 @@ def placed_for(named: str | Machine | None, targets: Iterable[Target], mesh: Mes
 @dataclass(frozen=True)
 class TopologyRequest:
     """The hardware of a "tpu" or "cuda" target, as `jax.experimental.topologies` wants it described:
-    "v5e:2x4", or for GPUs "1x2x8" (partitions, nodes, GPUs in a node), and the plugin's other keywords, by
-    name."""
+    "v5e:2x4", or for GPUs "1x2x8" (partitions, nodes, GPUs in a node), and the plugin's other keywords."""
 
     platform: str
     topology: str
@@ -91,8 +90,7 @@ RESERVED = KIB
 
 
 def target_config(gpu: str) -> str:
-    """A GPU of `shardviz.hardware.chips.GPUS`, by name, as XLA wants one described that is not here: a
-    `GpuTargetConfigProto` as text."""
+    """A GPU of `GPUS`, by name, as XLA wants one described that is not here: a `GpuTargetConfigProto`."""
     figures, device = GPUS[gpu], GPUS[gpu].device
     major, minor = figures.capability
     return f"""
@@ -140,8 +138,7 @@ class Choice:
 @dataclass(frozen=True)
 class TargetGroup:
     """Targets that need the same packages, with their versions; `takes` says which other names there are,
-    `missing` what is not here ("" where the group can answer), and `command` installs it, "" where nothing
-    does on this machine."""
+    `missing` what is not here ("" where the group can answer), `command` what installs it, "" if nothing."""
 
     name: str
     title: str

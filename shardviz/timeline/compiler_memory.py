@@ -1,5 +1,4 @@
-"""The compiler's account of a device's memory, of which HBM alone counts (memory space 0): XLA's buffer
-assignment and live ranges → a `MemoryReport`."""
+"""The compiler's account of HBM (memory space 0): buffer assignment and live ranges → a `MemoryReport`."""
 
 from __future__ import annotations
 
@@ -117,8 +116,7 @@ def does_not_fit(report: MemoryReport) -> str:
 
 
 def on_chip_misfit(report: MemoryReport, message: str) -> tuple[str, str]:
-    """A sentence and a hint for a message about on-chip memory, which a kernel's blocks fill; both "" for any
-    other message."""
+    """A problem and a hint for a message about on-chip memory, which kernels fill; both "" for another."""
     match = _ON_CHIP.search(message)
     if match is None:
         return "", ""

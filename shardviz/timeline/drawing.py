@@ -41,7 +41,6 @@ class Drawing:
 
 
 def draw(run: BlockRun) -> Drawing:
-    """The drawing of a program's run."""
     drawer = _Drawer()
     last = drawer.block(run, 0, 1, 0, CARRIED)
     ops, causes = drawer.ops, drawer.causes
@@ -112,8 +111,7 @@ class _Clock:
 
 
 class _Drawer:
-    """The operations as they are drawn, by their numbers here: `lanes` in the order of their first use,
-    `after` without `causes`."""
+    """The operations as drawn, by their numbers here: `lanes` by first use, `after` without `causes`."""
 
     def __init__(self) -> None:
         self.ops: list[TimedOp] = []
@@ -220,8 +218,7 @@ class _Drawer:
         depth: int,
         before: int,
     ) -> int:
-        """Draw the computations that a step runs, one behind the other; returns the operation whose end is
-        the end of it."""
+        """Draw what a step runs, one behind the other; returns the operation with which it ends."""
         last = before
         for runs in filter(None, ways):
             body, taken = representative(runs), sum(repeats for _, repeats in runs)

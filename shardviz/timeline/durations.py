@@ -198,7 +198,6 @@ def takes_time(line: Instruction) -> bool:
 
 
 def on_host(moved: int, device: DeviceFigures) -> Duration:
-    """The duration of a transfer between device and host."""
     channels = ("host", 0), ("host", 1)
     told = Duration(None, "unknown", "host", "", moved, lane=HOST, channels=channels)
     if not device.host:

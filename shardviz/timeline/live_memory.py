@@ -62,7 +62,6 @@ class _Liveness:
         self._alias_bytes = self._output_bytes = 0
 
     def program(self, entry: Computation) -> None:
-        """Follow the entry, its arguments and its results."""
         result = self._follow(entry, None, 0)
         held = {*_buffers(*self._arguments.values())}
         for buffer in held:
@@ -203,7 +202,7 @@ class _Liveness:
         if form.has_aliases:
             for path, index, inner in aliased_outputs(form.tail):
                 if index < len(operands):
-                    value = self._replaced(value, path, _part(operands[index], inner))
+                    value = self._replaced(value, path, _whole(part_of(_parts(operands[index]), inner)))
         if form.has_aliases and (lists := _shared(form.tail)) is not None:
             results = dict(enumerate(_parts(value).values(), len(operands)))
             for numbers in lists:
@@ -338,11 +337,6 @@ def _whole(parts: Parts) -> Value:
     return parts.get((), parts)
 
 
-def _part(value: Value, path: Path) -> Value:
-    """The part of a value at a path."""
-    return value if not path else _whole(part_of(_parts(value), path))
-
-
 def _buffers(*values: Value) -> Iterator[int]:
     return (buffer for value in values for buffer in _parts(value).values() if buffer >= 0)
 
@@ -354,8 +348,7 @@ def _together(elements: Iterable[Value]) -> Value:
 
 @lru_cache(maxsize=4096)
 def _shared(attributes: str) -> tuple[tuple[int, ...], ...] | None:
-    """The numbers of operands, and behind these of results, that may share a buffer; None where the compiler
-    says nothing of it."""
+    """Numbers of operands, and behind these of results, that may share a buffer; None where none are told."""
     if (shares := _SHARES.search(attributes)) is None:
         return None
     lists = re.findall(r'"indices":\[([^\[\]]*)\]', shares[1])

@@ -37,10 +37,8 @@ def timed_program(
 ) -> tuple[HloModule, ProgramTimeline]:
     """HLO text as a module, and its timeline on a machine. `module` is the text as it was read before on the
     same mesh, if it was; `mesh`, `infer` and `origins` are those of `read_hlo`. `placement` says where the
-    mesh lies, else it lies where JAX would place it.
-
-    Raises what `read_hlo` raises, and `QuestionError` for a text without an entry computation, and for a mesh
-    that the machine cannot hold."""
+    mesh lies, else it lies where JAX would place it. Raises what `read_hlo` raises, and `QuestionError` for a
+    text without an entry computation, and for a mesh that the machine cannot hold."""
     placed = place_mesh(machine, mesh, placement) if mesh is not None else None
     slices = placed.placement.slices if placed is not None and placed.placement is not None else None
     reader = Reader(text, mesh, slices)

@@ -82,8 +82,8 @@ class MemoryReport:
 
 
 def live_bytes(spans: Iterable[tuple[int, int, int]], instructions: int, always: int) -> list[int]:
-    """The bytes that are live while each of so many instructions runs, of (from, until, bytes) and those that
-    always are. Until is at most the one after the last."""
+    """The live bytes at each of so many instructions, of (from, until, bytes) and those that always are.
+    Until is at most the one after the last."""
     changes = [0] * (instructions + 2)
     for start, stop, size in spans:
         changes[start] += size
@@ -130,8 +130,7 @@ class TimedOp:
 class TimeSpan:
     """A stretch of the drawn clock that is a loop's body, a branch of a conditional or a called computation.
     `count` is how often a loop runs, None where the text does not tell. `depth` counts those around it.
-    `seconds` is how long it really takes, of a loop all its runs, of a branch that is not taken 0; None is as
-    drawn, times the count."""
+    `seconds` is how long all runs take, 0 for a branch that is not taken, None as drawn, times the count."""
 
     kind: SpanKind
     name: str

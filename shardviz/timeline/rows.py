@@ -138,7 +138,6 @@ class ProgramRows:
         self._known: dict[Computation, Rows] = {}
 
     def of(self, home: Computation) -> Rows:
-        """The rows of a computation."""
         if home not in self._known:
             self._known[home] = self._read(home)
         return self._known[home]

@@ -59,9 +59,8 @@ class ScheduledInstruction:
 
 @dataclass(frozen=True)
 class ScheduledComputation:
-    """A computation that the scheduler simulated, its `instructions` in the order of the schedule; `cycles`
-    are those of one run, `busy_cycles` of one in which nothing is waited for: so a loop's body counts in its
-    parent."""
+    """A computation that the scheduler simulated, `instructions` in its order; `cycles` are those of a run,
+    `busy_cycles` of one in which nothing is waited for: so a loop's body counts in its parent."""
 
     id: int
     name: str
@@ -81,7 +80,6 @@ class CompilerSchedule:
     is_complete: bool = True
 
     def seconds(self, cycles: float) -> float:
-        """The duration of so many cycles."""
         return cycles / self.cycles_per_microsecond * 1e-6
 
 
@@ -95,8 +93,7 @@ _SCHEDULES = "computation_schedules"
 
 
 def read_schedule(text: str) -> CompilerSchedule:
-    """The schedule in a text that may break off: what is complete of it. Raises `NotationError` for a text
-    without any."""
+    """The complete part of a schedule whose text may break off. Raises `NotationError` for any other text."""
     begin = f"\n{text}".find(f"\n{_SCHEDULES} {{")
     if begin < 0:
         hint = "dump one with xla_dump_latency_hiding_schedule: it has a line computation_schedules {"
@@ -196,8 +193,7 @@ def _number(message: dict[str, Any], field: str) -> float:
 
 
 def is_dummy(schedule: CompilerSchedule) -> bool:
-    """Return whether XLA has no estimates for this GPU, as for an A100: then every operation takes 5,000
-    cycles."""
+    """Return whether XLA has no estimates for this GPU, as for an A100: all operations take 5,000 cycles."""
     every = (instruction for computation in schedule.computations for instruction in computation.instructions)
     lasting = {each.end - each.start for each in every if each.end - each.start > 1}
     return schedule.cycles_per_microsecond == 1 and lasting == {5000.0}
@@ -244,8 +240,7 @@ def scheduler_timeline(schedule: CompilerSchedule, model: ProgramTimeline, text:
 
 @dataclass(frozen=True)
 class _Transfer:
-    """An asynchronous operation, from its start to its done; `waited` are the cycles in which the device does
-    nothing else meanwhile."""
+    """An asynchronous operation, start to done; in the `waited` cycles the device does nothing else."""
 
     started: ScheduledInstruction
     done: ScheduledInstruction
@@ -403,8 +398,7 @@ class _Drawer:
         return longest, position - begin
 
     def _runs(self, body: ScheduledComputation, around: int | None) -> int | None:
-        """The number of runs that the model has of a computation in one run of what is around it; None where
-        it has none of its operations."""
+        """The model's runs of a computation in one run around it; None for one that it does not know."""
         for instruction in body.instructions:
             op = self._like(instruction)
             if op is not None and op.runs is not None and not (around and op.runs % around):

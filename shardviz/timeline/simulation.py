@@ -123,7 +123,6 @@ class _Device:
         """When what is under way is done, and its lane."""
 
     def run(self, block: Block, state: State) -> BlockRun:
-        """One run of a block that begins in a state."""
         self._free = dict(state[0])
         self._under_way = {(CARRIED, path): (end, lane) for path, end, lane in state[1]}
         steps = len(block.steps)

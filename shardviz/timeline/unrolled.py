@@ -1,5 +1,4 @@
-"""A timeline on the device's clock: loops, drawn once elsewhere, as often as they run, each run as long as
-their mean, without branches that are not taken."""
+"""A timeline on the device's clock: loops as often as they run, each run as long as the mean."""
 
 from __future__ import annotations
 

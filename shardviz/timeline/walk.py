@@ -71,15 +71,6 @@ class Walker:
         names = (line.name for line in self.collectives.get(home, ()))
         return next((self.records[name] for name in names if name in self.records), None)
 
-    def link_use(self, record: Collective, *texts: str) -> Duration:
-        """The duration of a collective, of which the compiler's words on its algorithm stand in one of some
-        texts."""
-        for text in texts:
-            _, mark, words = text.partition(ALGORITHM)
-            if mark:
-                return self.links.of(record, mark + words.partition('},"')[0])
-        return self.links.of(record)
-
 
 class _BlockWalk:
     """The walk through one computation, of which instructions go by their numbers in its rows."""
@@ -141,7 +132,6 @@ class _BlockWalk:
         return (step,)
 
     def nothing(self, number: int, form: Form, _operands: Sequence[int]) -> Made:
-        """A parameter or a number."""
         if form.opcode == "parameter" and self._entering:
             self._tokens[number] = {path: (CARRIED, path) for path in self._entering}
         return ()
@@ -197,7 +187,8 @@ class _BlockWalk:
         if record is None:
             duration = Duration(None, detail="it could not be read", lane=LINKS)
             return TimedWork(base_op(form.opcode), duration, form.source, is_async)
-        duration = self._walker.link_use(record, inside, form.tail)
+        words = next((text for text in (inside, form.tail) if ALGORITHM in text), "").partition(ALGORITHM)
+        duration = self._walker.links.of(record, words[1] + words[2].partition('},"')[0])
         return TimedWork(record.op, duration, record.source, is_async, record.name)
 
     def _text(self, home: Computation) -> str:

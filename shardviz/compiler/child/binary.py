@@ -47,8 +47,7 @@ def text(_report: Callable[[str], None], data: bytes, where: str) -> tuple[str]:
 
 
 def lowered(_report: Callable[[str], None], data: bytes, where: str) -> LoweredModule:
-    """A StableHLO module, as text or in binary, to compile for any target. Raises `QuestionError` for
-    anything else."""
+    """A StableHLO module, as text or in binary, to compile for any target. Raises `QuestionError`."""
     hint = "shardviz hlo FILE lists the collectives of a compiled program"
     return lowered_module(_module(data, where, hint))
 

@@ -1,5 +1,4 @@
-"""One collective, or the steps of a plan, on the shards that are given, through `jax.shard_map`. Loaded when
-one is asked for."""
+"""One collective, or the steps of a plan, on given shards, by `jax.shard_map`; loaded when asked for."""
 
 from __future__ import annotations
 
@@ -29,8 +28,7 @@ def run(
     shards: np.ndarray[Any, Any],
     dtype: str,
 ) -> ExecutionResult:
-    """Run one collective; the first dimension of `shards` has the devices by mesh position. What JAX or XLA
-    refuses is an answer too, with status "error"."""
+    """Run one collective on `shards`, by mesh position first. A refusal is an answer, with status "error"."""
 
     def found(mesh: Any) -> ExecutionResult:
         function, program, note = collective_program(code, mesh.devices.flat[0].platform)
@@ -105,8 +103,7 @@ def _run(
 
 
 def collective_program(code: CollectiveCode, platform: str) -> tuple[Callable[[Any], Any], str, str]:
-    """The function of one device's shard, its call as text, and a note where an equal program runs in its
-    place, since the platform lacks it."""
+    """The function of one device's shard, its call, and a note where an equal program runs in its place."""
     program, lines, note = code.program, code.lines, ""
     if code.platforms and platform not in code.platforms:
         program, lines = code.instead

@@ -77,8 +77,7 @@ def agree(value: T) -> T:
 
 
 def is_asked_alike(call: ChildCall) -> bool:
-    """Return whether process 0 is asked the same as this process, but for the folder; all numbers of an array
-    are compared."""
+    """Return whether process 0 is asked the same, to the last number of an array, but for the folder."""
 
     def comparable(argument: Any) -> Any:
         if hasattr(argument, "folder"):

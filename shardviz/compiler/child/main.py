@@ -40,8 +40,7 @@ def main(read_fd: int, write_fd: int, name: ProcessName | Literal["file"], *addr
 
 
 def _lower(channel: Channel) -> NoReturn:
-    """Serve one request for a function in a user's file, then end the process with all threads that the file
-    has left."""
+    """Serve one request for a function in a user's file, then end the process with all its threads."""
     request: Any = channel.receive()
     try:
         channel.send(user_file.UserFile(request).program())

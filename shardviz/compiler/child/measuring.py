@@ -148,8 +148,7 @@ class _Loop:
         self.constants = (self._made(lambda: self._matrix(2)),) if case.op == "matmul" else ()
 
     def compiled(self) -> Any:
-        """The program of the two arrays, a matmul's other operand, the flag and the number of passes; the
-        arrays are donated."""
+        """The program of two donated arrays, a matmul's other operand, the flag and the passes."""
         operands = (self._array(self.shape), self._array(self.result_shape))
         more = [jax.ShapeDtypeStruct((), jnp.bool_), jax.ShapeDtypeStruct((), jnp.int32)]
         mapped = jax.shard_map(
@@ -234,7 +233,12 @@ class _Loop:
         """The result of this device, by its numbers alone."""
         op, axes, count = self.case.op, self.case.axes, self.case.group_size
         if op == "matmul":
-            return self._product()
+            # It comes again after three rows and columns, as the operands do.
+            rows, inner = self.shape
+            along, three = np.arange(inner), np.arange(3)[:, None]
+            table = ((three + along) % 3 - 1) @ ((along + 2 * three) % 3 - 1).T
+            row, column = jnp.ogrid[:rows, :inner]
+            return jnp.asarray(table, jnp.int32)[row % 3, column % 3].astype(self.dtype)
         index = jnp.arange(self.result_shape[0], dtype=jnp.int32)
         if not axes:
             return (-self._elements(self._own(), index)).astype(self.dtype)
@@ -258,14 +262,6 @@ class _Loop:
             case _:
                 exact = self._elements(members[(rank - 1) % count], index)
         return exact.astype(self.dtype)
-
-    def _product(self) -> Any:
-        """The matmul's result, which comes again after three rows and columns, too."""
-        rows, inner = self.shape
-        along, three = np.arange(inner), np.arange(3)[:, None]
-        table = ((three + along) % 3 - 1) @ ((along + 2 * three) % 3 - 1).T
-        row, column = jnp.ogrid[:rows, :inner]
-        return jnp.asarray(table, jnp.int32)[row % 3, column % 3].astype(self.dtype)
 
 
 def _modulus(dtype: Any, terms: int) -> int:

@@ -27,20 +27,19 @@ from shardviz.targets import older_than
 class Program:
     """One question on one JAX mesh, abstract or of devices.
 
-    Under Explicit axes tracing it notes in `typeof` what `jax.typeof` says of each array, as (name, text),
-    and in `operand_specs` how the operands of the next statement are split; `reached` counts those that JAX
-    has accepted."""
+    Under Explicit axes tracing notes in `typeof` what `jax.typeof` says of each array, as (name, text), and
+    in `operand_specs` how the next statement's operands are split; `reached` counts those JAX accepted."""
 
     def __init__(self, question: Question, mesh: Any) -> None:
         self.question, self.mesh = question, mesh
         self.typeof: list[tuple[str, str]] = []
         self.operand_specs: tuple[PartitionSpec | None, ...] = ()
         self.reached = 0
+        self._is_explicit = question.mesh.is_explicit
 
     def trace(self) -> Any:
         """A `jax.stages.Traced`. Raises what JAX raises."""
         question = self.question
-
         given = [argument.name for argument in question.arguments]
 
         def program(*values: Any) -> Any:
@@ -152,10 +151,6 @@ class Program:
             self.reached += 1
         return values
 
-    @property
-    def _is_explicit(self) -> bool:
-        return self.question.mesh.is_explicit
-
     def _value(self, part: StatementPart, operands: Sequence[Any]) -> Any:
         """The result of a statement, split as the question says."""
         spec, mesh = part.result.spec, self.question.mesh
@@ -196,7 +191,6 @@ def jax_axes(axes: Sequence[str], mesh: Any) -> tuple[str, ...]:
 
 
 def named_sharding(mesh: Any, spec: PartitionSpec) -> Any:
-    """The spec as a `NamedSharding` on a mesh of JAX's."""
     entries = [axes[0] if len(axes) == 1 else axes or None for axes in (jax_axes(d, mesh) for d in spec.dims)]
     unreduced = {"unreduced": {*jax_axes(spec.unreduced, mesh)}} if spec.unreduced else {}
     return NamedSharding(mesh, P(*entries, **unreduced))
@@ -232,8 +226,7 @@ _INTERNAL = re.compile(r" ?(-{10,}|This error occurs at source:|see current oper
 
 
 def words_of(error: Exception, most: int = 400) -> str:
-    """The words of JAX or XLA, on one line, after the name of the exception where that says something; of a
-    long text the first `most` characters."""
+    """The words of JAX or XLA, `most` characters, on one line, after the exception's name if that tells."""
     text = _INTERNAL.sub("", " ".join(str(error).split())) or repr(error)
     if len(text) > most:
         text = f"{text[:most]}…"

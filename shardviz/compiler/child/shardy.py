@@ -58,8 +58,7 @@ def passes(module: ir.Module) -> Iterator[str]:
 
 
 def change(module: ir.Module, change: ProgramChange) -> None:
-    """Split an argument, a result, or what some operations make, in another way, or remove constraints or
-    barriers."""
+    """Split an argument, a result, or what operations make, otherwise, or remove constraints or barriers."""
     if isinstance(change, ScheduleCandidate):
         for operation in [*operations_inside(module.operation)]:
             if str(operation.location) in change.removed:

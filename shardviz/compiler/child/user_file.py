@@ -222,8 +222,7 @@ class UserFile:
         remember(jax.stages.Lowered, "compile")
 
     def _check_takes(self, function: Callable[..., Any], keywords: Mapping[str, Any]) -> None:
-        """Complain about a function that cannot be called with the mesh and the keywords alone, such as the
-        step itself."""
+        """Complain about a function that cannot be called with the mesh and keywords, such as the step."""
         name = self.request.function
         try:
             taken = signature(function)
@@ -275,7 +274,12 @@ class UserFile:
             frames = traceback.extract_tb(error.__traceback__)
             nothing = f"no message, from {quote(frames[-1].line or '', MAX_WORDS)}"
             words = one_line(said, MAX_WORDS) or one_line(nothing, MAX_WORDS)
-            hint = f"raised while {doing}{self._raised_in(frames)}"
+            hint = f"raised while {doing}"
+            # The file of a library other than JAX that raised it is told too.
+            not_told = (_OURS, str(Path(jax.__file__).parent), "<")
+            others = [frame for frame in frames if not frame.filename.startswith(not_told)]
+            if others and not self._is_own(others[-1].filename):
+                hint += f", in {others[-1].filename}:{others[-1].lineno}"
             if isinstance(error, ModuleNotFoundError):
                 hint = f"shardviz runs the file with {sys.executable}: install the module for it"
             raise QuestionError(f"{self._place(error)}{type(error).__name__}: {words}", hint) from None
@@ -294,14 +298,6 @@ class UserFile:
     def _is_own(self, file: str) -> bool:
         """Return whether a file is the user's, neither an installed package's nor one of ours."""
         return file == str(self.path) or not (LIBRARY.search(file) or file.startswith((_OURS, "<")))
-
-    def _raised_in(self, frames: Sequence[traceback.FrameSummary]) -> str:
-        """``, in FILE:12`` of a library other than JAX that raised an exception, "" for any other file."""
-        not_told = (_OURS, str(Path(jax.__file__).parent), "<")
-        others = [frame for frame in frames if not frame.filename.startswith(not_told)]
-        if not others or self._is_own(others[-1].filename):
-            return ""
-        return f", in {others[-1].filename}:{others[-1].lineno}"
 
 
 def _traced(program: Any, args: Sequence[Any], mesh: Any, platform: str) -> LoweredModule:

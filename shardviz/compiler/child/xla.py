@@ -67,13 +67,10 @@ def _check_devices(wanted: int) -> None:
     try:
         available = len(jax.devices())
     except RuntimeError as error:
-        platforms = os.environ.get("JAX_PLATFORMS", "")
-        raise CompilerError(
-            f"JAX finds no devices here: {' '.join(str(error).split())}",
-            f"JAX_PLATFORMS is {platforms}: unset it, or ask --target cpu for simulated devices"
-            if platforms
-            else "ask --target cpu for simulated devices, or --target shardy for a mesh of any size",
-        ) from error
+        hint = "ask --target cpu for simulated devices, or --target shardy for a mesh of any size"
+        if platforms := os.environ.get("JAX_PLATFORMS"):
+            hint = f"JAX_PLATFORMS is {platforms}: unset it, or ask --target cpu for simulated devices"
+        raise CompilerError(f"JAX finds no devices here: {' '.join(str(error).split())}", hint) from error
     if wanted != available and jax.process_count() > 1:
         raise TargetError(
             f"the mesh has {plural(wanted, 'device')} but the {jax.process_count():,} processes of the job "
@@ -137,8 +134,7 @@ def _placed(sizes: tuple[int, ...], devices: list[Any]) -> Any:
 
 
 class Recording:
-    """The texts that XLA leaves in a question's folder when it compiles with `options`, also where it
-    refuses."""
+    """The texts that XLA leaves in a question's folder when it compiles with `options`, or refuses to."""
 
     def __init__(self, question: Question | ModuleQuestion) -> None:
         self._folder = question.folder
@@ -164,20 +160,17 @@ class Recording:
         return self.find(r"\S+\.after_(?:tpu-)?spmd-partitioning\.\S+"), simulated
 
     def memory(self, analysis: Callable[[], Any] | None = None) -> MemoryTexts:
-        """The compiler's account of a device's memory; without the `analysis` of a compiled program that of
-        one which does not fit."""
+        """The compiler's account of memory; without an `analysis`, of a program that does not fit."""
         name = r"\S+after_optimizations"
-        reports = (
-            self.find(rf"{name}-buffer-assignment\.txt") or "",
-            self.find(rf"{name}-live-range\.txt") or "",
-        )
+        kinds = "buffer-assignment", "live-range"
+        assignment, live_range = (self.find(rf"{name}-{kind}\.txt") or "" for kind in kinds)
         if analysis is None:
-            return MemoryTexts((), *reports, self.find(rf"{name}\.txt") or "")
+            return MemoryTexts((), assignment, live_range, self.find(rf"{name}\.txt") or "")
         try:
             stats = analysis()
         except Exception:  # not every jaxlib has one of every chip: the reports tell it too
-            return MemoryTexts((), *reports)
-        return MemoryTexts.of(stats, *reports)
+            return MemoryTexts((), assignment, live_range)
+        return MemoryTexts.of(stats, assignment, live_range)
 
     def find(self, name: str) -> str | None:
         """The first text whose file has a name like that."""
