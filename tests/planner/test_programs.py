@@ -219,6 +219,12 @@ def test_layers_and_results_that_nothing_takes():
             "H + X",
         ),
         (
+            "Y = softmax(X[b,d], M[e], Z[b])",
+            "b=4,d=8,e=2",
+            "Y takes the softmax of X[b, d] and M[e], but e=2 of M is not b=4 and d=8 of X,",
+            "softmax(X[b,d], M[e], Z[b])",
+        ),
+        (
             "H = X[b,d]*W[d,f]; Y = H[b,c]*V[c,e]",
             "f=16,c=8",
             "Y takes H[b, c], but c=8 is f=16 in H[b, f],",

@@ -265,7 +265,7 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
 
 
 def local_work(part: Statement, operands: Sequence[Shape], result: Shape) -> tuple[int, int, str]:
-    """FLOPs, bytes, and the dtype of matrix products ("" without any) of a device with these pieces."""
+    """FLOPs, bytes read and written, and dtype of matrix products ("" for none) on pieces of these shapes."""
     looks_up = FUNCTIONS[part.function].looks_up
     traffic = array_bytes(result, part.result.dtype)
     for index, (array, shape) in enumerate(zip(part.operands, operands, strict=True)):

@@ -173,7 +173,7 @@ class ShardingRules:
         return self._of_activation(kind, dims)
 
     def uneven(self, array: ShardedArray, is_parameter: bool) -> str:
-        """The dimension that its axes, given or forced, do not divide, and these axes, in words."""
+        """The dimension that its axes, given or forced, do not divide, and these, in words; "" for none."""
         forced: dict[str | None, list[str]] = {}
         for axis in self.wide:
             places = self._of_array(axis, array, is_parameter)
