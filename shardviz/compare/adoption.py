@@ -88,7 +88,6 @@ def _moved_alike(plan: Plan, moves: Sequence[ShardyMove]) -> Plan:
     given = state_of(operand.decided_spec, mesh)
 
     def turned(state: State, dims: Sequence[str], into: Sequence[str]) -> State:
-        """A state of an array with its dimensions in another order."""
         return tuple(state[0][dims.index(dim)] for dim in into), state[1]
 
     def of_operand(state: State) -> State:

@@ -1,5 +1,4 @@
-"""Both sides of a comparison as transfers in the same terms, with their words; what of them is not yet
-explained, and the differences found."""
+"""Both sides of a comparison as transfers, with their words; what is unexplained, and the differences."""
 
 from __future__ import annotations
 

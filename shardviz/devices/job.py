@@ -104,7 +104,6 @@ class GroupSpan:
 
     @property
     def across_hosts(self) -> int:
-        """The number of groups that cross hosts."""
         return sum(1 for hosts in self.hosts if hosts)
 
     @property

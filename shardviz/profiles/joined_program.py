@@ -84,7 +84,6 @@ class JoinedProgram:
 
     @cached_property
     def ops(self) -> dict[str, TimedOp]:
-        """The operations as they were predicted, by their names."""
         return {op.name: op for op in self.predicted.ops}
 
     @cached_property

@@ -129,7 +129,8 @@ def _moved(
 
 
 def even_constraints(one: ShardingCandidate, mesh: Mesh) -> Iterator[ShardingCandidate]:
-    """For a constraint that does not divide its value, its removal, then even splits of other dimensions."""
+    """For a constraint whose axes do not divide its value, its removal, then those that split other
+    dimensions by these axes evenly."""
     parts = one.spec.parts(mesh)
     kept = [
         own if size % count == 0 else ()

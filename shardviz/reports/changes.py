@@ -69,7 +69,8 @@ class SummaryLine:
 
 @dataclass(frozen=True)
 class ArrayLine:
-    """An "argument" or "output" at a `path`; `shape` is global, ``bf16[64,128]``, `spec` JAX's, or ""."""
+    """An "argument" or an "output" of a program at a `path`: its `shape` is global, ``bf16[64,128]``, and its
+    `spec` as JAX writes it, "" where it is not known."""
 
     kind: str
     path: str

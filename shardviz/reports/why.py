@@ -54,8 +54,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class AlikeReasons(AlikeEntries):
-    """Collectives of one operation over the same axes whose `reasons` (each once) have the same words, but
-    for numbers such as a layer's."""
+    """Collectives of one operation and axes whose `reasons` (each once) are alike but for layers' numbers."""
 
     reasons: tuple[Reason, ...]
 

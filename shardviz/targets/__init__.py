@@ -234,7 +234,6 @@ class Extra(NamedTuple):
 
     @property
     def command(self) -> str:
-        """The command that installs it."""
         return pip("install", self.requirement)
 
     @property

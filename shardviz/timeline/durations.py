@@ -153,8 +153,7 @@ class Durations:
         return costs["sol"] * 1e-6 if "sol" in costs else None
 
     def of_copy(self, shape: str) -> Duration:
-        """The duration of a copy between memories that runs beside the program: its tuple has the destination
-        and the source, or the other way round, and flags."""
+        """The duration of a copy between memories beside the program: a tuple of both ends, and flags."""
         arrays = [array for array in placed_arrays(shape) if array.sizes or array.space == HBM][:2]
         spaces, moved = {array.space for array in arrays}, min((array.bytes for array in arrays), default=0)
         copy = Duration(None, bytes=moved, lane=COPIES, channels=(("HBM", 0),))

@@ -1,4 +1,5 @@
-"""A timeline on the device's clock: loops as often as they run, each run as long as the mean."""
+"""A timeline on the device's clock: loops, drawn once elsewhere, as often as they run, each run as long as
+their mean, without branches that are not taken."""
 
 from __future__ import annotations
 
