@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from shardviz.lazy_names import LazyImports
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Objective, Problem
-from shardviz.planner.problem.functions import local_sizes
-from shardviz.planner.problem.jax_code import LocalDims
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, shard_shape
 from shardviz.sharding.axis_parts import finest_parts, in_parts, joined_parts
+
+with LazyImports():
+    from shardviz.planner.problem import functions, jax_code
 
 LOCAL_OPS = ("einsum", "apply", "slice", "mask")
 HLO_OPS = {
@@ -114,7 +116,9 @@ def einsum_parts(plan: Plan) -> Parts:
 
 def multiply_adds(operands: tuple[ShardedArray, ...], mesh: Mesh) -> int:
     """Those of an einsum on one device: the sizes of its dimensions as the device holds them, multiplied."""
-    return math.prod(local_sizes((array.dims, array.shard_shape(mesh)) for array in operands).values())
+    return math.prod(
+        functions.local_sizes((array.dims, array.shard_shape(mesh)) for array in operands).values()
+    )
 
 
 def decided_parts(plan: Plan) -> Parts:
@@ -222,7 +226,7 @@ class PlanCopies:
         name, spec = copy
         return shard_shape(self.arrays[name].shape, spec, self.plan.problem.mesh)
 
-    def local(self, index: int, axes_code: Callable[[tuple[str, ...]], str] = repr) -> LocalDims:
+    def local(self, index: int, axes_code: Callable[[tuple[str, ...]], str] = repr) -> jax_code.LocalDims:
         """The dimensions of a step's statement as one device works on them; `axes_code` writes axes."""
         einsum = self.plan.problem.parts[self.plan.steps[index].part].einsum
         copies = [
@@ -230,4 +234,5 @@ class PlanCopies:
         ]
         rows = (row for dims, own in copies for row in zip(dims, self.shard(own), own[1].dims, strict=True))
         starts = {dim: f"jax.lax.axis_index({axes_code(axes)}) * {size}" for dim, size, axes in rows if axes}
-        return LocalDims(local_sizes((dims, self.shard(own)) for dims, own in copies), starts)
+        sizes = functions.local_sizes((dims, self.shard(own)) for dims, own in copies)
+        return jax_code.LocalDims(sizes, starts)

@@ -172,7 +172,6 @@ class TeacherApp(VisitorApp):
 
     @property
     def _asks(self) -> dict[str, object] | None:
-        """The prediction on screen, as the pupils' pages ask for it."""
         controller = None if self.lesson is None else self.lesson.controller
         if controller is None or (prediction := controller.attempt.prediction) is None:
             return None

@@ -155,7 +155,6 @@ class Lecture:
             self._pupils[seat].place = None
 
     def leave(self, seat: str) -> None:
-        """Count a pupil no more."""
         gone = self._pupils.pop(seat, None)
         if gone is not None and (gone.predictions or gone.looked):
             self._left[seat] = gone
@@ -193,10 +192,10 @@ def class_page(led: Shared, counts: ClassCounts) -> str:
 
 def _stages(lesson: Lesson, led: Shared, counts: ClassCounts) -> str:
     here = {place.number: count for place, count in counts.places.items() if place.lesson == led.lesson}
-    rows = []
-    for number, stage in enumerate(stages(lesson)):
-        name = _stage_name(lesson, stage) + (" ◂ you" if number == led.stage else "")
-        rows.append((name, here.get(number, 0)))
+    rows = [
+        (_stage_name(lesson, stage) + " ◂ you" * (number == led.stage), here.get(number, 0))
+        for number, stage in enumerate(stages(lesson))
+    ]
     return _table("Where they are", rows, counts.pupils)
 
 

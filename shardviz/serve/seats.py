@@ -56,22 +56,19 @@ class BrowserPage:
 
     async def show(self) -> None:
         """Send what the page lacks, until it is gone. One that reads slowly delays no other."""
-        with suppress(ConnectionError):
-            await self._show()
-
-    async def _show(self) -> None:
         told: dict[str, object] = {}
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            if self._state != told:
-                told = self._state
-                await self.websocket.send_json(["page", told])
-            if self.session is not None:
-                had = self._has
-                data, self._has = self.session.picture.since(had)
-                if self._has != had:
-                    await self.websocket.send_bytes(data)
+        with suppress(ConnectionError):
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                if self._state != told:
+                    told = self._state
+                    await self.websocket.send_json(["page", told])
+                if self.session is not None:
+                    had = self._has
+                    data, self._has = self.session.picture.since(had)
+                    if self._has != had:
+                        await self.websocket.send_bytes(data)
 
     async def close(self, code: int) -> None:
         self.look_at(None)

@@ -89,7 +89,6 @@ class Notes:
         self._said: set[str] = set()
 
     def say(self, text: str) -> None:
-        """Print a line, unless it has been printed."""
         line = one_line(text)
         if line not in self._said and len(self._said) < MAX_NOTES:
             self._said.add(line)

@@ -13,7 +13,6 @@ import errno
 import os
 import resource
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -100,11 +99,8 @@ def refuse_files() -> None:
     sys.dont_write_bytecode = True
     own = os.path.realpath(".")
     roots = (*sys.path, sys.prefix, sys.base_prefix, str(Path(shardviz.__file__).parents[1]), *SYSTEM)
-    sys.addaudithook(_hook(own, {own, *(os.path.realpath(root) for root in roots if root)}))
-
-
-def _hook(own: str, readable: set[str]) -> Callable[[str, tuple[Any, ...]], None]:
-    changed, read = (own + os.sep, os.devnull + os.sep), tuple(root + os.sep for root in readable)
+    changed = own + os.sep, os.devnull + os.sep
+    read = own + os.sep, *(os.path.realpath(root) + os.sep for root in roots if root)
 
     def look(event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
@@ -124,7 +120,7 @@ def _hook(own: str, readable: set[str]) -> Callable[[str, tuple[Any, ...]], None
         if not is_fine:
             raise PermissionError(errno.EACCES, "a visitor's session may not do this", f"{event} {args[:1]}")
 
-    return look
+    sys.addaudithook(look)
 
 
 def _is_child(pid: int) -> bool:

@@ -13,7 +13,6 @@ from shardviz.collectives.values import Values, array_from_numbers, float_limits
 from shardviz.errors import QuestionError, TargetError, plural
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_axes
-from shardviz.notation.notations import layout_as_read, read_sharding
 from shardviz.notation.numbers import Numbers, parse_numbers, parse_shape
 from shardviz.notation.reading import Context, Reading
 from shardviz.sharding import Layout, Mesh, PartitionSpec
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 with LazyImports("ml_dtypes", "numpy"):
     import ml_dtypes
     import numpy as np
+
+    from shardviz.notation import notations
 
 MAX_BYTES = 2**62
 """Bytes that all devices send to all stay below it, so that sums of them fit 64 bits."""
@@ -201,7 +202,7 @@ def _layout(
     if shape is not None:
         sizes = parse_shape(shape)
     if spec is not None:
-        reading = read_sharding(spec, Context(mesh, None if sizes is None else len(sizes)))
+        reading = notations.read_sharding(spec, Context(mesh, None if sizes is None else len(sizes)))
         if shape is None and reading.shape is not None:
             sizes = reading.shape
     else:
@@ -217,7 +218,7 @@ def _layout(
         hint = "give as many numbers as the shape has, or leave out --data for 0, 1, 2, …"
         raise QuestionError(f"--data has {plural(len(numbers), 'number')}, but {array}", hint)
     usual = "s32" if numbers is None else DTYPE_OF[numbers.kind]
-    return layout_as_read(sizes, mesh, spec, reading, dtype, usual)
+    return notations.layout_as_read(sizes, mesh, spec, reading, dtype, usual)
 
 
 def counted_shards(layout: Layout, operation: Operation) -> Values | None:

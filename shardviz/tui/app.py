@@ -28,7 +28,7 @@ from shardviz.tui.themes import THEMES, palette_of, set_up_themes
 from shardviz.tui.workspace import PANES, TooSmall, Workspace, is_too_small
 
 with LazyImports():
-    from shardviz.forms import jumps, share
+    from shardviz.forms import enter, jumps, share
     from shardviz.lessons import attempt
     from shardviz.tui import own_keys, targets_pane
     from shardviz.tui.dialogs import commands, dialog, export, lists, tables
@@ -209,7 +209,6 @@ class ShardvizApp(ResilientApp):
 
     @property
     def commands(self) -> list[Command]:
-        """The commands that work now."""
         part = self.workspace.part
         if part.typing:
             return list(part.typing)
@@ -374,27 +373,26 @@ class ShardvizApp(ResilientApp):
                 case OpenedProfile():
                     self.state.profile = found
                     await self.action_show("time")
+                case kinds.Openable(kind="machine"):  # of the same problem: a lesson goes on
+                    self.state.edit(enter.enter(self.state.history.draft, "machine", found.path))
                 case kinds.Openable():
                     await self.open(pages.shown_by(found, self.state))
                 case share.Shared() if found.lesson:
                     await self.open_lesson(attempt.attempt_of(found))
                 case share.Shared():
-                    await self._open_problem(found.draft, found.screen)
+                    await self.leave_lesson()
+                    self.state.edit(found.draft)
+                    if found.screen:
+                        await self.action_show(found.screen)
                 case Screen():
                     self.push_screen(found)
         except ShardvizError as error:
             self.notify(error_words(error), severity="error")
 
-    async def _open_problem(self, form: ProblemForm, screen: str) -> None:
-        """Put a problem on a screen, empty for the one that is shown; a lesson ends."""
-        await self.leave_lesson()
-        self.state.edit(form)
-        if screen:
-            await self.action_show(screen)
-
     def action_help(self) -> None:
         if isinstance(self.screen, dialog.Dialog):
-            self.push_screen(commands.help_of_window(self.screen))
+            sections = [("This window", self.screen.all_commands)]
+            self.push_screen(commands.HelpDialog(self.screen.title_text, sections))
             return
         areas = ["problem", self.state.area] if self.workspace.is_left else [self.state.area, "problem"]
         areas = ["lesson", *areas] if self.lesson is not None else areas

@@ -13,9 +13,7 @@ from textual.message import Message
 
 from shardviz.compiler.requests import Cancelled
 from shardviz.errors import CompilerError, ShardvizError
-from shardviz.forms.wording import as_sentence
 from shardviz.lazy_names import LazyImports
-from shardviz.render.programs.target_answers import Wait
 from shardviz.reports.target_result import ExecutionResult, PassTrace, TargetResult, without_answer
 from shardviz.targets import TARGETS, Target, parse_targets
 
@@ -68,23 +66,6 @@ class ShownAnswer(ShownReply["TargetResult"]):
     def compiled(self) -> TargetResult | None:
         """The answer, whose status may be "error" or "unavailable"."""
         return self.answer
-
-
-def wait_of(answer: ShownReply[Any]) -> Wait:
-    name = answer.target.name
-    if answer.state == "asked":
-        return Wait(name, answer.stage or "asked", max(0.0, time.monotonic() - answer.since))
-    if answer.state == "cancelled":
-        return Wait(name, "cancelled; r recompiles")
-    is_next = answer.target.process == "simulated"
-    return Wait(name, "queued" if is_next else "waits for a pause in typing; r compiles now")
-
-
-def reworded(compiled: TargetResult) -> TargetResult:
-    """The same answer; why it is none is said in sentences that name the application's fields and keys."""
-    if compiled.status == "ok":
-        return compiled
-    return replace(compiled, error=as_sentence(compiled.error), hint=as_sentence(compiled.hint))
 
 
 PAUSES_S = {"shardy": 0.0, "cpu": 0.15}

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
-from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Region
 
-from shardviz.errors import QuestionError, ShardvizError
+from shardviz.errors import ShardvizError
 from shardviz.forms.wording import as_sentence
-from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import decided_parts, einsum_parts
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import (
@@ -23,18 +21,13 @@ from shardviz.render.layouts.layout_canvas import (
     arrange,
     numbered_parts,
 )
-from shardviz.render.layouts.layout_view import DevicePlacement, cell_details, device_lines
+from shardviz.render.layouts.layout_view import DevicePlacement, cell_details, device_lines, device_placements
 from shardviz.render.lines import sentence
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import LAYOUT, bindings
 
-with LazyImports():
-    from shardviz.hardware import machine as machines
-
 if TYPE_CHECKING:
-    from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.hardware.placement import Placement
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.tui.state import EditorState
 
@@ -42,10 +35,6 @@ if TYPE_CHECKING:
 BESIDE = 140
 """From so many columns the words stand beside the picture, where they have this many."""
 WORDS_WIDTH = 44
-WORDS_HEIGHT = ((16, 5), (26, 6))
-"""Lines for the words under the picture when that is laid out, by the lines of the screen up to which it is
-so."""
-ROOMY_WORDS = 8
 
 
 class LayoutView(NamedTuple):
@@ -102,7 +91,7 @@ class LayoutPane(Pane):
         self._by_device = self._at_einsum = False
         self.show_problem()
 
-    def on_resize(self, _event: events.Resize) -> None:
+    def on_resize(self) -> None:
         self._arrange()
 
     def show_lens(self) -> None:
@@ -207,7 +196,7 @@ class LayoutPane(Pane):
         self.set_class(beside, "beside")
         kind = DeviceCells if self._by_device else BlockCells
         parts = [[kind(layout, self.palette, first) for layout, first in part] for part in self._parts]
-        words = next((lines for most, lines in WORDS_HEIGHT if height <= most), ROOMY_WORDS)
+        words = 5 if height <= 16 else 6 if height <= 26 else 8  # lines under the picture
         room = (width - WORDS_WIDTH, height) if beside else (width, height - words)
         self.canvas = arrange(parts, *room)
         if self._begins_at is not None:
@@ -264,25 +253,6 @@ class LayoutPane(Pane):
         # The fields of the problem have the bytes of each array.
         has_bytes = self._at_einsum or not self.is_beside("ProblemPanel")
         return cell_details(self._cells, self.cursor.cell, width, self._placements, has_bytes)
-
-
-def device_placements(resolved: ResolvedProblem) -> list[DevicePlacement]:
-    """The mesh on the machine that is named, and on the hardware of each target of its size, where JAX places
-    it there."""
-    mesh = resolved.problem.mesh
-    by_name: dict[str, Placement] = {}
-    if resolved.named is not None and resolved.named.placement is not None:
-        by_name[resolved.named.machine.name] = resolved.named.placement
-    for target in resolved.targets:
-        if target.machine is None or target.machine.devices != mesh.size or target.name in by_name:
-            continue
-        try:
-            placement = machines.place_mesh(target.machine, mesh).placement
-        except QuestionError:
-            continue
-        if placement is not None:
-            by_name[target.name] = placement
-    return [DevicePlacement(name, placement) for name, placement in by_name.items()]
 
 
 class CellsView(LinesView, inherit_bindings=False):

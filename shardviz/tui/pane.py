@@ -112,7 +112,6 @@ class Pane(Side):
         self.draw()
 
     def show_problem(self) -> None:
-        """Draw another problem."""
         self.draw()
 
     def show_step(self) -> None:
@@ -136,7 +135,6 @@ class Pane(Side):
         return [each for each in COMMANDS if each.area == self.area and each.action not in idle]
 
     def command_line(self) -> str:
-        """The command line that shows the same."""
         return command_lines.to_command_line(self.state.resolved.shown, "explain")
 
     def jax_code(self) -> str:

@@ -20,10 +20,11 @@ from shardviz.render.lines import sentence
 from shardviz.render.plan_view import adopted_lines
 from shardviz.render.programs.target_answers import wait_lines
 from shardviz.stepping.plan_step import collective_steps
-from shardviz.tui.compiler_queries import ShownAnswer, reworded, wait_of
+from shardviz.tui.compiler_queries import ShownAnswer
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import BESIDE, GAP, Pane
 from shardviz.tui.registry import PLAN, bindings
+from shardviz.tui.targets_pane import reworded, wait_of
 
 with LazyImports():
     from shardviz.codegen import plan as plan_program

@@ -3,6 +3,7 @@ what stands in place of a program."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from shlex import join
@@ -18,8 +19,16 @@ from shardviz.forms.wording import as_sentence
 from shardviz.lazy_names import LazyImports
 from shardviz.render.lines import printable_line, sentence
 from shardviz.render.programs.program_pages import ListedProgram
-from shardviz.render.programs.target_answers import TargetTab, error_lines, spinner, target_at, target_strip
-from shardviz.tui.compiler_queries import ShownAnswer, ShownReply, reworded, wait_of
+from shardviz.render.programs.target_answers import (
+    TargetTab,
+    Wait,
+    error_lines,
+    spinner,
+    target_at,
+    target_strip,
+)
+from shardviz.reports.target_result import TargetResult
+from shardviz.tui.compiler_queries import ShownAnswer, ShownReply
 from shardviz.tui.pane import Pane
 from shardviz.units import human_bytes, seconds
 
@@ -45,7 +54,6 @@ class TargetsPane(Pane):
         return [*self._answers]
 
     def _tab(self, name: str) -> TargetTab:
-        """A target with its state, for the first line."""
         answer = self._answers[name]
         if (compiled := answer.compiled) is not None:
             if compiled.status != "ok":
@@ -101,6 +109,23 @@ class TargetsPane(Pane):
 
     def action_ask(self) -> None:
         self.state.queries.ask_now(self._chosen if self._chosen in self._answers else "")
+
+
+def wait_of(answer: ShownReply[Any]) -> Wait:
+    name = answer.target.name
+    if answer.state == "asked":
+        return Wait(name, answer.stage or "asked", max(0.0, time.monotonic() - answer.since))
+    if answer.state == "cancelled":
+        return Wait(name, "cancelled; r recompiles")
+    is_next = answer.target.process == "simulated"
+    return Wait(name, "queued" if is_next else "waits for a pause in typing; r compiles now")
+
+
+def reworded(compiled: TargetResult) -> TargetResult:
+    """The same answer; why it is none is said in sentences that name the application's fields and keys."""
+    if compiled.status == "ok":
+        return compiled
+    return replace(compiled, error=as_sentence(compiled.error), hint=as_sentence(compiled.hint))
 
 
 def state_words(answer: ShownReply[Any]) -> str:

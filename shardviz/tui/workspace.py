@@ -103,7 +103,6 @@ class Workspace(Horizontal):
 
     @property
     def areas(self) -> Sequence[str]:
-        """The areas of the panes that belong on screen."""
         area = self.state.area
         if area in LAST:
             self._last = area
@@ -138,7 +137,6 @@ class Workspace(Horizontal):
 
     @property
     def part(self) -> Side:
-        """The one of both that has the keys."""
         return self.left if self.is_left else self.right
 
     @property

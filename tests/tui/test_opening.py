@@ -361,6 +361,22 @@ def test_a_string_may_open_a_lesson():
     drive(script, screen="plan")
 
 
+def test_a_machine_file_keeps_the_lesson_open(tmp_path):
+    async def script(pilot):
+        lesson, file = course()[0], tmp_path / "tpus.toml"
+        file.write_text('base = "v5e:2x2"')
+        await opened(pilot, to_string(Shared(ProblemForm(), lesson.screen, lesson.name, 0)))
+        await until(pilot, lambda: pilot.app.lesson is not None)
+        stage = pilot.app.lesson.controller.attempt.stage
+        assert stage.kind != "change"
+        await opened(pilot, str(file))
+        await until(pilot, lambda: pilot.app.state.resolved.draft.machine == str(file))
+        assert pilot.app.lesson is not None
+        assert pilot.app.lesson.controller.attempt.stage == stage
+
+    drive(script, screen="plan")
+
+
 class Printer(Mute):
     """A worker whose XLA reads no program of a profile."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from shardviz.errors import plural
+from shardviz.errors import QuestionError, plural
+from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import axes_text, caption_cells, coordinates, mesh_text, notes, repetition
 from shardviz.render.layouts.cells import LISTED, CellIndex, Cells, DeviceCells, Holders
 from shardviz.render.layouts.layout_canvas import array_lines
@@ -18,7 +20,11 @@ from shardviz.render.palette import DIM, Palette, glyph
 from shardviz.sharding import Layout
 from shardviz.units import times, whole_bytes
 
+with LazyImports():
+    from shardviz.hardware import machine as machines
+
 if TYPE_CHECKING:
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hardware.placement import Placement
 
 AXES = ("x", "y", "z")
@@ -45,6 +51,20 @@ class DevicePlacement:
         words = " ".join(f"{axis}{at}" for axis, at in zip(AXES, coords.coords, strict=False))
         words += f" core {coords.core}" * self._has_cores + f" slice {coords.slice}" * self._has_slices
         return words + number
+
+
+def device_placements(resolved: ResolvedProblem) -> list[DevicePlacement]:
+    """The mesh on the machine that is named, and on the hardware of each target of its size, where JAX places
+    it there."""
+    mesh, by_name = resolved.problem.mesh, {}
+    if resolved.named is not None and resolved.named.placement is not None:
+        by_name[resolved.named.machine.name] = resolved.named.placement
+    for name, machine in ((target.name, target.machine) for target in resolved.targets):
+        if machine is not None and machine.devices == mesh.size and name not in by_name:
+            with suppress(QuestionError):
+                if (placement := machines.place_mesh(machine, mesh).placement) is not None:
+                    by_name[name] = placement
+    return [DevicePlacement(name, placement) for name, placement in by_name.items()]
 
 
 def cell_details(

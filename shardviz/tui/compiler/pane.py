@@ -48,7 +48,6 @@ class CompilerPane(TargetsPane):
 
     @property
     def passes(self) -> Passes:
-        """The slider of the chosen target."""
         return self._passes.setdefault(self._chosen, Passes())
 
     @property
@@ -65,7 +64,6 @@ class CompilerPane(TargetsPane):
         return SEARCHING if self.box.is_searching else ()
 
     def program_text(self) -> str:
-        """The text of the chosen target's program, empty where there is none."""
         program = self._programs.get(self._chosen)
         return program.compiled.text if isinstance(program, ListedProgram) else ""
 

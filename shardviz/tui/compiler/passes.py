@@ -13,8 +13,8 @@ from shardviz.render.palette import Palette
 from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
 from shardviz.render.programs.target_answers import error_lines, spinner
 from shardviz.reports.target_result import PassTrace, without_answer
-from shardviz.tui.compiler_queries import ShownReply, reworded
-from shardviz.tui.targets_pane import state_words
+from shardviz.tui.compiler_queries import ShownReply
+from shardviz.tui.targets_pane import reworded, state_words
 
 
 class Passes:

@@ -130,7 +130,7 @@ class ProgramBox(Vertical):
         self, lines: Sequence[Text], subject: object, pointed: range = range(0), is_old: bool = False
     ) -> None:
         """Show something else, which stays where it was scrolled to as long as its subject is the same."""
-        self.leave_search()
+        self.action_leave()
         self.add_class("other")
         self.view.styles.height = "1fr"
         self.view.show_lines(lines, subject, pointed, is_old)
@@ -177,8 +177,7 @@ class ProgramBox(Vertical):
         field.value = ""
         field.focus()
 
-    def leave_search(self) -> None:
-        """End the search; the cursor stays where it is."""
+    def action_leave(self) -> None:
         if self._search is not None:
             self._search = None
             self.remove_class("searching")
@@ -206,9 +205,6 @@ class ProgramBox(Vertical):
         if line is not None:
             self.view.move_to(line)
 
-    def action_leave(self) -> None:
-        self.leave_search()
-
     def _look(self) -> None:
         if self._search is not None and self._page is not None:
             self._search = self._search._replace(matches=(), is_done=False)
@@ -222,16 +218,16 @@ class ProgramBox(Vertical):
             matches += batch
             if worker.is_cancelled:
                 return
-        self.call_later(self._take_matches, page, query, matches)
 
-    def _take_matches(self, page: ProgramPage, query: str, matches: Sequence[int]) -> None:
-        if self._search is None or (page, query) != (self._page, self._search.query):
-            return
-        self._search = self._search._replace(matches=matches, is_done=True)
-        line = self._search.next(self._search.start - 1, 1)
-        if line is not None:
-            self.view.move_to(line)
-        self._mark()
+        def take() -> None:
+            if self._search is None or (page, query) != (self._page, self._search.query):
+                return
+            self._search = self._search._replace(matches=matches, is_done=True)
+            if (line := self._search.next(self._search.start - 1, 1)) is not None:
+                self.view.move_to(line)
+            self._mark()
+
+        self.call_later(take)
 
     def _mark(self) -> None:
         search = self._search

@@ -8,7 +8,7 @@ from textwrap import wrap
 from rich.text import Text
 
 from shardviz.render.lines import sentence
-from shardviz.tui.dialogs.dialog import Dialog, LinesDialog
+from shardviz.tui.dialogs.dialog import LinesDialog
 from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
 from shardviz.tui.registry import AREAS, COMMANDS, READING, TABLES, Command, bindings
 
@@ -44,10 +44,6 @@ def help_of_areas(areas: Sequence[str], more: Sequence[Command] = ()) -> HelpDia
     every = (*COMMANDS, *more)
     sections = [(AREAS[area], [each for each in every if each.area == area]) for area in (*areas, "app")]
     return HelpDialog(AREAS[areas[0]], [each for each in sections if each[1]], READING[areas[0]])
-
-
-def help_of_window(window: Dialog) -> HelpDialog:
-    return HelpDialog(window.title_text, [("This window", window.all_commands)])
 
 
 def _section(heading: str, commands: Sequence[Command], width: int) -> list[Text]:

@@ -150,8 +150,7 @@ def exports_of(screen: Screen[Any], pane: Pane, jax_code: Callable[[], str]) -> 
         return html(Subject(shown, title, pane.command_line()))
 
     def jupyter() -> str:
-        program = jax_code()
-        return notebook(Subject(program, title_of(pane.exported()), pane.command_line()))
+        return notebook(Subject(jax_code(), title_of(pane.exported()), pane.command_line()))
 
     plain = "\n".join(strip.text.rstrip() for strip in strips).rstrip() + "\n"
 
@@ -189,8 +188,6 @@ def screen_svg(strips: Sequence[Strip], name: str) -> str:
 
 CODE, COPIES = TABLES["CODE"], TABLES["COPIES"]
 WHERE = ", if the terminal allows it; otherwise select it here."
-COPIED = f"Command line copied{WHERE}"
-STRING_COPIED = f"Command line with the string copied{WHERE}"
 OPENS = "shardviz tui --from"
 
 
@@ -249,12 +246,12 @@ class CommandLineDialog(LinesDialog):
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._words)
-        self.notify(COPIED)
+        self.notify(f"Command line copied{WHERE}")
 
     def action_copy_string(self) -> None:
         if self._string:
             self.app.copy_to_clipboard(f"{OPENS} {self._string}")
-            self.notify(STRING_COPIED)
+            self.notify(f"Command line with the string copied{WHERE}")
 
 
 def wrapped_string(string: str, width: int) -> str:

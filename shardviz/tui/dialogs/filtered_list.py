@@ -157,7 +157,6 @@ class FilteredList(Dialog):
         return None
 
     def about(self, _row: ListRow) -> Text:
-        """The description of a row."""
         return Text()
 
     def describe(self, text: Text) -> None:

@@ -84,14 +84,12 @@ class LessonsDialog(FilteredList):
         except ShardvizError as error:
             self.describe(Text(error_words(error)))
             return
+        entries = await self._progress.entries(lessons)
         rows = []
-        unsolved = None
-        for lesson, entry in zip(lessons, await self._progress.entries(lessons), strict=True):
-            line = lesson_view.course_line(entry)
+        for lesson, line in zip(lessons, map(lesson_view.course_line, entries), strict=True):
             rows.append(ListRow(line, f"{lesson.number} {line.plain} {lesson.goal.text}", lesson))
-            if unsolved is None and entry.state != "solved":
-                unsolved = lesson
-        self.show_rows(rows, self._open_now if self._open_now in lessons else unsolved)
+        unsolved = (row.value for row, entry in zip(rows, entries, strict=True) if entry.state != "solved")
+        self.show_rows(rows, self._open_now if self._open_now in lessons else next(unsolved, None))
         self._progress.report(self.app)
 
     def about(self, row: ListRow) -> Text:
@@ -121,7 +119,8 @@ class JumpDialog(FilteredList):
         self._resolved, self._answers = state.resolved, state.queries.answers
 
     def on_mount(self) -> None:
-        self.show_rows([*self._devices(), *self._steps(), *self._instructions()])
+        devices = range(min(self._resolved.problem.mesh.size, LISTED))
+        self.show_rows([*map(self._device, devices), *self._steps(), *self._instructions()])
 
     @property
     def nothing(self) -> str:  # type: ignore[override]
@@ -141,10 +140,6 @@ class JumpDialog(FilteredList):
     def _narrow(self, first: Any) -> None:
         super()._narrow(first)
         self.set_class(self.chosen is None, "nothing")
-
-    def _devices(self) -> Iterator[ListRow]:
-        for position in range(min(self._resolved.problem.mesh.size, LISTED)):
-            yield self._device(position)
 
     def _device(self, position: int) -> ListRow:
         mesh = self._resolved.problem.mesh

@@ -100,7 +100,6 @@ class LessonController:
 
     @property
     def place(self) -> AnswerLocation:
-        """The place where the stage's screen begins."""
         prediction = self.attempt.prediction
         if self.kind != "reveal" or prediction is None:
             return AnswerLocation()
@@ -114,7 +113,6 @@ class LessonController:
 
     @property
     def told(self) -> StageFacts:
-        """The values that the stage's words need."""
         if self.attempt.prediction is None:
             return StageFacts(
                 after=self.after.title if self.after is not None else "",

@@ -25,10 +25,7 @@ class LessonBar(Widget):
     DEFAULT_CSS = """
     LessonBar { height: 1; padding: 0 1 0 2; background: $panel; color: $primary; }
     """
-
-    def __init__(self, controller: LessonController) -> None:
-        super().__init__()
-        self.controller = controller
+    controller: LessonController
 
     def render(self) -> Text:
         return bar(self.controller.attempt, self.content_size.width)
@@ -40,10 +37,7 @@ class GoalStrip(Static):
     DEFAULT_CSS = """
     GoalStrip { height: auto; padding: 0 1 0 2; background: $surface; }
     """
-
-    def __init__(self, controller: LessonController) -> None:
-        super().__init__(markup=False)
-        self.controller = controller
+    controller: LessonController
 
     def draw(self) -> None:
         """For the terminal's size; its own is not known before it is drawn."""
@@ -61,10 +55,7 @@ class Guide(Side):
     Guide { padding: 0 0 0 2; }
     Guide.presented { padding: 1 2 0 3; }
     """
-
-    def __init__(self, controller: LessonController) -> None:
-        super().__init__(classes="presented" if controller.is_presented else "")
-        self.controller = controller
+    controller: LessonController
 
     def compose(self) -> ComposeResult:
         yield LinesView()

@@ -50,7 +50,8 @@ class LessonView:
         self.progress, self.controller = progress, controller
         self._own_side, self._own_theme = workspace.is_left, self.app.theme
         self.state.set_all_aside()
-        self._bar, self._strip, self._guide = LessonBar(controller), GoalStrip(controller), Guide(controller)
+        self._bar, self._strip, self._guide = LessonBar(), GoalStrip(markup=False), Guide()
+        self._guide.set_class(controller.is_presented, "presented")
         self._hidden, self._code = HiddenPane(controller.is_presented), CodePage()
         self._saves: Timer | None = None
         """Looks at whether the learner's file was saved."""
@@ -134,10 +135,9 @@ class LessonView:
     async def open(self, controller: LessonController) -> None:
         """Put a lesson on screen, at its stage, in place of the one that was open here."""
         self.controller = controller
-        if self._bar.is_attached:
-            for widget in (self._bar, self._strip, self._guide):
-                widget.controller = controller
-        else:
+        for widget in (self._bar, self._strip, self._guide):
+            widget.controller = controller
+        if not self._bar.is_attached:
             self.workspace.screen.add_class("lesson")
             await self.workspace.screen.mount(self._bar, before=0)
             await self.workspace.screen.mount(self._strip, before=self.workspace)
@@ -266,7 +266,6 @@ class LessonView:
 
     @property
     def _covers(self) -> tuple[Side | None, Side | None]:
-        """The widgets in the places of the problem and of the pane."""
         controller = self.controller
         is_free = controller.kind == "change" and controller.lesson.goal.may_change != ("collective",)
         left = None if is_free else self._guide

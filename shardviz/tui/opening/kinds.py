@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -171,8 +172,8 @@ class Openable:
             file = self.path.rpartition(":")[0]
             mesh = _mesh_of(example_program(self.name) or Path(file), mesh)
         name, usual = PAGES[self.kind]
-        words = [word for option in self.options for word in option.split("=", 1)[:1]]
-        own = {key: text for key, text in usual.items() if _option(key) not in words}
+        given = {option.partition("=")[0] for option in self.options}
+        own = {key: text for key, text in usual.items() if _option(key) not in given}
         more = [text.format(mesh=mesh, target=target) for text in words_of(own)]
         return shlex.join(["shardviz", name, self.path, *self.options, *more])
 
@@ -272,11 +273,15 @@ def typed(text: str, has_files: bool) -> Openable | None:
         return kind
     if looks_like_command(text):
         return Openable(text, "line")
-    try:
+    with suppress(ShardvizError):
         from_string(text)
-    except ShardvizError:
-        return _notation(text)
-    return Openable(text, "string")
+        return Openable(text, "string")
+    # A plain word, or a path that is not finished, would be a sharding in some notation.
+    if "/" not in text and SIGNS & set(text):
+        with suppress(ShardvizError):
+            entering.read_any(text)
+            return Openable(text, "notation")
+    return None
 
 
 def _file(text: str) -> Openable | None:
@@ -314,14 +319,3 @@ def _with_options(text: str) -> Openable | None:
     if command in ("profile", "checkpoint"):
         kind = COMMANDS[command]
     return Openable(paths[0], kind, options) if kind is not None else None
-
-
-def _notation(text: str) -> Openable | None:
-    """A sharding; a plain word or a path that is not finished would be one in some notation, and is none."""
-    if "/" in text or not SIGNS & set(text):
-        return None
-    try:
-        entering.read_any(text)
-    except ShardvizError:
-        return None
-    return Openable(text, "notation")

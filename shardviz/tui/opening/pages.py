@@ -17,7 +17,6 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from shardviz.forms import enter as entering
-from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, from_string
 from shardviz.notation.notations import write_all
 from shardviz.render.caption import translate_view
@@ -32,19 +31,17 @@ from shardviz.tui.state import EditorState
 AGAIN, KEEP, ARRAYS = TABLES["COMMAND"]
 
 
-def shown_by(opened: Openable, state: EditorState) -> Dialog | ProblemForm | Shared:
-    """The window that shows something, the form that has it, or the problem or lesson that it is, with its
-    screen, empty for the one that is shown. Raises `ShardvizError` for what cannot be read."""
-    draft, name = state.history.draft, opened.name
+def shown_by(opened: Openable, state: EditorState) -> Dialog | Shared:
+    """The window that shows something, or the problem or lesson that it is, with its screen, empty for the
+    one that is shown. Raises `ShardvizError` for what cannot be read."""
+    name = opened.name
     if opened.kind == "notation":
         return TranslationDialog(name)
     hardware = (target.name for target in state.resolved.targets if target.machine is not None)
     if line := opened.command(str(state.resolved.problem.mesh), next(hardware, "cpu")):
         return ProgramDialog(line) if opened.kind == "function" else CommandDialog(line)
-    if opened.kind == "machine":
-        return entering.enter(draft, "machine", opened.path)
     if opened.kind == "line":
-        form = entering.enter(draft, "einsum", name)
+        form = entering.enter(state.history.draft, "einsum", name)
         return Shared(form, "" if form.collective is None else "step")
     return from_string(name)
 

@@ -180,7 +180,6 @@ class Entry(Input):
 
     @property
     def draft(self) -> ProblemForm:
-        """The draft with the text as it stands."""
         before = self.before.draft
         return before if self.value == self._first else entered(before, self.cell, self.value)
 

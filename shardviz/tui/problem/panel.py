@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from rich.text import Text
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.geometry import Region
 
@@ -98,12 +98,6 @@ class ProblemPanel(Side):
         self._draw()
         self.call_after_refresh(self.draw_figures)
 
-    def on_descendant_focus(self) -> None:
-        self._mark_cursor()
-
-    def on_descendant_blur(self) -> None:
-        self._mark_cursor()
-
     def _draw(self) -> None:
         """Draw the fields for the panel's size, which is none while it is hidden; the last column is the
         scrollbar's."""
@@ -140,6 +134,8 @@ class ProblemPanel(Side):
             room = max(self.size.height - picture.height, 0)
             self.view.show(TextLines([*drawn, *self._figures[:room]]))
 
+    @on(events.DescendantFocus)
+    @on(events.DescendantBlur)
     def _mark_cursor(self) -> None:
         picture = self.picture
         if picture is None:

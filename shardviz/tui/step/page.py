@@ -87,7 +87,6 @@ class CollectivePage(Vertical):
         self.group, self._followed, self.player.playing = 0, None, False
 
     def next_view(self) -> None:
-        """Choose the next view, which is yet to be drawn."""
         self.rounds.scroll_home(animate=False)
         views: list[View] = ["devices"]
         views += ["matmul"] if self.matmul else []

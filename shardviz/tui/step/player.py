@@ -77,7 +77,6 @@ class PlanPage:
         self._width, self._is_low = size[0] - 1, size[1] < LOW
 
     def head(self, number: int, speed: str) -> list[Text]:
-        """The place in the plan, and the speed."""
         where = f"step {number} of {len(self._run.steps)}"
         return [Text.assemble((where, "bold"), f"  {speed}"), Text()]
 
@@ -120,7 +119,6 @@ class Rounds(LinesView, inherit_bindings=False):
 
     @property
     def timer(self) -> Timer | None:
-        """The timer that plays; None while nothing is played."""
         return self._clocks.get("play")
 
     def load(self, rounds: int, fraction: float) -> None:

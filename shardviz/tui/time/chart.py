@@ -44,7 +44,6 @@ class TimeChart(LinesView, inherit_bindings=False):
 
     @property
     def part(self) -> ChartPart:
-        """The part that has the selected operation."""
         return self.parts[self.place[0] if self.place else 0]
 
     @property

@@ -89,7 +89,6 @@ class TimePane(TargetsPane):
 
     @property
     def timeline(self) -> ProgramTimeline | None:
-        """The one that is chosen, as far as it is here."""
         return self._shown.timeline
 
     @property
@@ -190,17 +189,12 @@ class TimePane(TargetsPane):
             chart.show_notice(notice_lines(shown, chart.size.width, self.palette))
         if self.timelines != before and shown.chosen == PLAN and not chart.has_focus:
             self.show_step()
-        self._divide()
+        lines = self.size.height - 2
+        if chart.parts:  # no more than it has: the rest is for the details below it
+            details = DETAILS if self.size.height >= MANY_LINES else FEW_DETAILS
+            lines = max(2, min(chart.canvas.height, lines - details))
+        chart.styles.height = lines
         self._explain()
-
-    def _divide(self) -> None:
-        """Give the chart no more lines than it has, and the lines that are left to the details below it."""
-        room = self.size.height - 2
-        if not self.chart.parts:
-            self.chart.styles.height = room
-            return
-        details = DETAILS if self.size.height >= MANY_LINES else FEW_DETAILS
-        self.chart.styles.height = max(2, min(self.chart.canvas.height, room - details))
 
     def _explain(self) -> None:
         if not self.size.width:  # hidden meanwhile: it is drawn when it is shown
@@ -209,9 +203,8 @@ class TimePane(TargetsPane):
         timeline = self.timeline
         if timeline is None:
             details.show(TextLines(()))
-            is_alone = self.has_class("report")
-            words = notice_lines(self._shown, self._rooms[1] - 1, self.palette) if is_alone else ()
-            report.show(TextLines(words))
+            words = notice_lines(self._shown, self._rooms[1] - 1, self.palette)
+            report.show(TextLines(words if self.has_class("report") else ()))
             return
         # The last column is a scroll bar's.
         width, beside = (room - 1 for room in self._rooms)
@@ -227,7 +220,6 @@ class TimePane(TargetsPane):
         details.show(TextLines(lines))
 
     def _report(self, timeline: ProgramTimeline, width: int) -> list[Text]:
-        """The report on a timeline, made once."""
         said = self._heading().plain
         key = said, width, self.palette
         if self._drawn is None or self._drawn[0] is not timeline or self._drawn[1] != key:
@@ -275,7 +267,6 @@ class TimePane(TargetsPane):
         self.draw()
 
     def action_compare(self) -> None:
-        """The next of the others below; after the last one, none."""
         self._shown.next_below()
         self.draw()
         if self._shown.below is not None and len(self.chart.parts) < 2:

@@ -30,7 +30,6 @@ class LaneIndex:
             self._names.setdefault(op.name, number)
 
     def named(self, name: str) -> int | None:
-        """The operation of that name; None where none has it."""
         return self._names.get(name)
 
     def beside(self, number: int, step: int) -> int:
