@@ -249,7 +249,8 @@ class Seats:
         if seat in self._waiting:
             state = {"is": "waits", "place": self._waiting.index(seat) + 1}
         if lecture is not None and is_pupil:
-            size = _picture_size(*page.size)
+            width, height = (room * _SHRUNK for room in page.size)
+            size = max((each for each in SIZES if each[0] <= width and each[1] <= height), default=SIZES[0])
             page.tell(state | {"size": size, "asked": lecture.question_for(seat)})
             page.look_at(self._shown.get(size) or self._show(lecture, size))
         elif seat in self._waiting:
@@ -260,9 +261,3 @@ class Seats:
         session.start(*size)
         session.follow(lecture.string, lecture.pointer)
         return session
-
-
-def _picture_size(width: int, height: int) -> tuple[int, int]:
-    """The largest size whose picture a window of so many columns and lines need not shrink much."""
-    fit = (size for size in SIZES if size[0] <= width * _SHRUNK and size[1] <= height * _SHRUNK)
-    return max(fit, default=SIZES[0])

@@ -53,10 +53,6 @@ TEACHERS = ("/lead/", "/class")
 
 OTHERS = 512
 """Connections that are not a visitor's: a browser opens up to six to load a page, a class many at once."""
-_OF_A_SESSION = 3
-"""Descriptors: its socket, and two while it starts."""
-_OF_THE_SERVER = 192
-"""Descriptors: its own, and the connections that are accepted at once before the oldest are closed."""
 
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -293,7 +289,9 @@ def new_connection(server: web.Server, visitors: Set[asyncio.BaseProtocol]) -> w
 
 def allow_descriptors(sessions: int) -> None:
     """Raise this process's limit of open files, as far as it may, to what so many sessions need."""
-    needed = OTHERS + MAX_PAGES + _OF_THE_SERVER + sessions * _OF_A_SESSION
+    # 192 of its own, with connections that are accepted at once before the oldest are closed; of a session
+    # its socket, and two while it starts.
+    needed = OTHERS + MAX_PAGES + 192 + 3 * sessions
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY:
         needed = min(needed, hard)

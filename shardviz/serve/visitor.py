@@ -1,11 +1,11 @@
 """A visitor's process: the application for a guest, kept from the files and the memory of this machine.
 
-The fork server calls `run` in a process and a folder of its own. The
-application offers a guest nothing that writes a file, and one text that may name one, a machine's.
-`refuse_files` is the lock: Python announces every file, program and connection that is about to be opened,
-and all that the application does not need is refused, and a machine's file wherever it lies. (The compilers'
-own process has no such lock: it takes no text of a visitor for a path. And Python does not announce
-`os.stat`, `os.mkfifo`, or calls that C libraries make by themselves.)"""
+The fork server calls `run` in a process and a folder of its own. The application offers a guest nothing that
+writes a file, and one text that may name one, a machine's. `refuse_files` is the lock: Python announces every
+file, program and connection that is about to be opened, and all that the application does not need is
+refused, and a machine's file wherever it lies. (The compilers' own process has no such lock: it takes no text
+of a visitor for a path. And Python does not announce `os.stat`, `os.mkfifo`, or calls that C libraries make
+by themselves.)"""
 
 from __future__ import annotations
 

@@ -55,11 +55,8 @@ class LinesView(ScrollView, can_focus=True):
         """The widget's own style, which takes as long to find as a line to draw."""
         self._on_screen: dict[int, Text | None] = {}
         """The lines that were drawn last; None for one below the canvas."""
-        self._ahead: tuple[Canvas, tuple[Offset, int], dict[int, Text | None]] = (
-            self.canvas,
-            (Offset(), 0),
-            {},
-        )
+        self._ahead: tuple[Canvas, tuple[Offset, int], dict[int, Text | None]]
+        self._ahead = self.canvas, (Offset(), 0), {}
         """Lines of a canvas, scrolled to a place of a width, that were drawn and are not yet on screen."""
 
     def notify_style_update(self) -> None:
@@ -109,10 +106,8 @@ class LinesView(ScrollView, can_focus=True):
             self.horizontal_scrollbar.window_virtual_size = size.width
         if self.show_vertical_scrollbar:
             self.vertical_scrollbar.window_virtual_size = size.height
-        self.scroll_x, self.scroll_y = (
-            min(self.scroll_x, self.max_scroll_x),
-            min(self.scroll_y, self.max_scroll_y),
-        )
+        self.scroll_x = min(self.scroll_x, self.max_scroll_x)
+        self.scroll_y = min(self.scroll_y, self.max_scroll_y)
 
     def render_line(self, y: int) -> Strip:
         if self._ground is None:

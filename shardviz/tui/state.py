@@ -66,16 +66,14 @@ class SetAside(NamedTuple):
 
 class EditorState:
     """A form with undo, the problem that it states, and the queries to the compilers. `draft` may be a form
-    with its steps. What a person changes the `app` hears of at once, what others do in a
-    message.
+    with its steps. What a person changes the `app` hears of at once, what others do in a message.
 
     `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `questions`
     are those of this session. `area` is the screen that has the keys, or had them last. `step_number` is the
     step of the plan under the cursor of every pane, from 1, `round_number` the round of it that Step shows or
-    showed last. `lens` is the row-major position in the
-    mesh of the device that is marked everywhere; None where none is. `profile` is one that was opened.
-    With `draws_first` the problem is `resolved` as it is given, where its arrays can be drawn so, until
-    `find_first_plan`."""
+    showed last. `lens` is the row-major position in the mesh of the device that is marked everywhere; None
+    where none is. `profile` is one that was opened. With `draws_first` the problem is `resolved` as it is
+    given, where its arrays can be drawn so, until `find_first_plan`."""
 
     def __init__(
         self,

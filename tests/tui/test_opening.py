@@ -24,10 +24,9 @@ from shardviz.hlo import read
 from shardviz.lessons.course import course
 from shardviz.reports.changes import summary
 from shardviz.reports.program_report import report_of
-from shardviz.tui.dialogs.tables import ArraysDialog
 from shardviz.tui.opening.dialog import OpenDialog
 from shardviz.tui.opening.kinds import openables, option_words, read_options, typed, words_of
-from shardviz.tui.opening.pages import CommandDialog, LineEntry, TranslationDialog
+from shardviz.tui.opening.pages import ArraysDialog, CommandDialog, LineEntry, TranslationDialog
 from shardviz.user_files import EXAMPLES
 from tests.tui.conftest import Mute, check_snapshot, drive, text_of, until
 

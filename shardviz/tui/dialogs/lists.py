@@ -171,8 +171,6 @@ class JumpDialog(FilteredList):
                 yield ListRow(line, line.plain, InstructionJump(name, instruction), heading)
 
 
-NAME_WIDTH = 14
-"""Columns of a name before what it is."""
 JAX = Text("JAX alone", "bold")
 KINDS = {"tpu": Text("TPUs, none needed here", "bold"), "cuda": Text("NVIDIA GPUs, none needed here", "bold")}
 """The headings of hardware."""
@@ -289,7 +287,7 @@ PICKERS: dict[str, type[FieldPicker]] = {
 
 
 def _named(name: str, what: str) -> Text:
-    return Text.assemble((f"{name:<{NAME_WIDTH}} ", "bold"), (what, "dim"))
+    return Text.assemble((f"{name:<14} ", "bold"), (what, "dim"))
 
 
 def _machine_row(machine: Machine) -> ListRow:

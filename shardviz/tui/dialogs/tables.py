@@ -1,18 +1,13 @@
-"""The tables to choose from: questions so far, shardings, algorithms of a collective, arrays of a program."""
+"""The tables to choose from: questions so far, shardings, algorithms of a collective."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual.widgets import Static
 
-from shardviz.errors import QuestionError
 from shardviz.forms.options import with_shardings
 from shardviz.forms.summary import is_same_question, what_differs
 from shardviz.forms.wording import as_sentence
@@ -28,7 +23,6 @@ from shardviz.units import human_bytes
 
 with LazyImports():
     from shardviz.answers import search
-    from shardviz.documents import programs as documents
     from shardviz.hardware import machine as machines
     from shardviz.hardware import timelines
     from shardviz.planner import ranking
@@ -36,15 +30,12 @@ with LazyImports():
     from shardviz.planner.problem import reading
     from shardviz.planner.search import mesh_ranking
     from shardviz.render import search_view
-    from shardviz.render.programs import array_table
     from shardviz.render.rounds import step_notes
-    from shardviz.reports import arrays as program_arrays
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner.ranking import Candidate
     from shardviz.planner.search.mesh_ranking import MeshRanking
-    from shardviz.reports.arrays import ProgramArray
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.tui.state import EditorState
 
@@ -257,66 +248,3 @@ class AlgorithmsDialog(FilteredList):
         """Why an algorithm cannot do it; empty where it can."""
         reasons = dict(row for row in self._run.rows if isinstance(row, timelines.NotCompared))
         return reasons.get(row.value, "")
-
-
-(SORT,) = TABLES["ARRAYS"]
-ORDERS: dict[str, Callable[[Sequence[ProgramArray]], Any]] = {
-    "bytes": lambda group: -sum(one.bytes for one in group),
-    "waste": lambda group: -sum(mark.bytes for one in group for mark in one.marks),
-    "copies": lambda group: -(group[0].copies or 0),
-    "kind": lambda group: group[0].kind,
-    "name": lambda group: group[0].name,
-}
-"""What rows are sorted by, in turn."""
-
-
-class ArraysDialog(FilteredList):
-    """Every array of the program of a command line, alike ones of several layers in one row."""
-
-    title_text = "Arrays"
-    placeholder = "a name, a spec, a dtype, replicated, padded, host, …"
-    nothing = "No array matches; remove some words."
-    searching = "compiling …"
-    commands = (MOVES[0], SORT, CLOSE)
-    taken = (SORT,)
-    is_table = True
-
-    def __init__(self, words: Sequence[str]) -> None:
-        super().__init__()
-        self._words, self._orders = words, [*ORDERS]
-        self._process: subprocess.Popen[bytes] | None = None
-        self._groups: Sequence[Sequence[ProgramArray]] = ()
-
-    def find(self) -> Iterator[Callable[[], object]]:
-        pipe = subprocess.PIPE
-        command = [sys.executable, "-P", "-m", "shardviz", *self._words, "--arrays", "--json"]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
-        out, error = self._process.communicate()
-        try:
-            arrays, self._mesh = documents.read_arrays(json.loads(out))
-        except (ValueError, StopIteration):
-            raise QuestionError(error.decode(errors="replace").strip() or "it has no program") from None
-        self._groups = program_arrays.alike_arrays(arrays)
-        yield self._show
-
-    def _show(self) -> None:
-        groups = sorted(self._groups, key=ORDERS[self._orders[0]])
-        self.query_one(".title", Static).update(Text(f"Arrays by {self._orders[0]}"))
-        lines = array_table.array_rows(groups, self._mesh, self.palette, self.size.width)
-        self.show_table(lines, groups, self.chosen and self.chosen.value)
-
-    def action_sort(self) -> None:
-        if self._groups:
-            self._orders.append(self._orders.pop(0))
-            self._show()
-
-    def about(self, row: ListRow) -> Text:
-        width = self.query_one("#choice").content_size.width
-        return Text("\n").join(array_table.array_details(row.value, width))
-
-    def leave_with(self, _row: ListRow) -> None:
-        """Stay: all of an array is shown."""
-
-    def on_unmount(self) -> None:
-        if self._process is not None:
-            self._process.kill()

@@ -34,7 +34,6 @@ LOW = 20
 POLL_S = 0.5
 """Seconds between two looks at whether a learner's file was saved."""
 HIDDEN = "That would show the answer: predict first."
-SENT = "You continue at the sender's stage. Your answers stay; u in the sandbox restores yours."
 ALWAYS = {f"lesson('{what}')" for what in ("next", "back", "hint", "reset", "leave")}
 """The commands whose keys mean them even where they do nothing, so that no pane takes them for its own."""
 LEADING_BACK = {"lesson('back')", "lesson('leave')"}
@@ -303,5 +302,6 @@ async def controller_of(
     sent, lesson = (lesson, lesson.lesson) if isinstance(lesson, Attempt) else (None, lesson)
     own = begin(lesson) if is_presented else await progress.resumed(lesson)
     attempt = afresh(own) if sent is None else with_own(sent, own)
-    note = SENT if sent is not None and own not in (attempt, begin(lesson)) else ""
-    return LessonController(attempt, is_presented, own.draft, progress.seed), note
+    note = "You continue at the sender's stage. Your answers stay; u in the sandbox restores yours."
+    is_other = sent is not None and own not in (attempt, begin(lesson))
+    return LessonController(attempt, is_presented, own.draft, progress.seed), note if is_other else ""

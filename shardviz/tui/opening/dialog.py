@@ -22,13 +22,13 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.render.lines import printable
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
 from shardviz.tui.opening.kinds import (
-    WORDS,
+    Kind,
     Openable,
     listed_folder,
     openables,
     read_options,
     typed,
-    why_empty,
+    typed_path,
     words_of,
 )
 from shardviz.tui.registry import TABLES
@@ -50,6 +50,23 @@ HELP = (
     "notation, a shardviz command line, a string that somebody has sent."
 )
 (COMPLETE,) = TABLES["OPEN"]
+WORDS: dict[Kind, str] = {
+    "folder": "folder",
+    "modules": "the final programs of this folder of dumps",
+    "profile": "profile",
+    "program": "compiled program or log",
+    "source": "Python: functions that take a mesh",
+    "function": "runs the file, then compiles what the function returns",
+    "saved": "saved report",
+    "model": "model",
+    "checkpoint": "checkpoint of Orbax",
+    "command": "the output of this command",
+    "machine": "machine",
+    "line": "the problem of this command line",
+    "string": "the contents of this string",
+    "notation": "this sharding in every notation",
+}
+"""What a kind is called."""
 
 
 class OpenDialog(FilteredList):
@@ -101,7 +118,7 @@ class OpenDialog(FilteredList):
         self._folder = folder
         rows = self._rows_of(folder)
         if self._has_files and not rows:
-            self.describe(Text(why_empty(folder)))
+            self.describe(Text(_why_empty(folder)))
         return rows
 
     def row_of(self, text: str) -> ListRow | None:
@@ -179,6 +196,18 @@ class OpenDialog(FilteredList):
 
     def on_unmount(self) -> None:
         self._stop()
+
+
+def _why_empty(folder: str) -> str:
+    """A sentence on a folder, or a Python file, of which nothing is listed."""
+    here, name = typed_path(folder.removesuffix(":") or "."), quote(folder.removesuffix(":") or "./")
+    if folder.endswith(":"):
+        return f"{name} has no function that takes a mesh, or is not valid Python."
+    try:
+        with os.scandir(here):
+            return f"No file in {name} has a known name; type the name of any file in it."
+    except (OSError, ValueError) as error:
+        return f"{name} cannot be read: {getattr(error, 'strerror', None) or error}."
 
 
 def _row(kind: Openable) -> ListRow:

@@ -107,23 +107,6 @@ TOLD: dict[Kind | None, Callable[[str], object]] = {
     "machine": re.compile(r"^\s*(base\s*=|\[(device|torus|cores|node|network)\b)", re.MULTILINE).search,
 }
 """The kinds of which a file's name is not enough: its beginning tells whether it is one."""
-WORDS: dict[Kind, str] = {
-    "folder": "folder",
-    "modules": "the final programs of this folder of dumps",
-    "profile": "profile",
-    "program": "compiled program or log",
-    "source": "Python: functions that take a mesh",
-    "function": "runs the file, then compiles what the function returns",
-    "saved": "saved report",
-    "model": "model",
-    "checkpoint": "checkpoint of Orbax",
-    "command": "the output of this command",
-    "machine": "machine",
-    "line": "the problem of this command line",
-    "string": "the contents of this string",
-    "notation": "this sharding in every notation",
-}
-"""What a kind is called."""
 COMMANDS: dict[str, Kind] = {"hlo": "program", "program": "function", "checkpoint": "checkpoint"}
 COMMANDS |= {"profile": "profile", "model": "model"}
 """The kind of what a command names; where its own name says otherwise, that is it."""
@@ -156,7 +139,7 @@ class Openable:
     @property
     def path(self) -> str:
         """The path that the name means, from the folder of a home where it begins with ``~``."""
-        return str(_path(self.name))
+        return str(typed_path(self.name))
 
     @property
     def label(self) -> str:
@@ -192,7 +175,7 @@ def _mesh_of(file: Path, mesh: str) -> str:
     )
 
 
-def _path(text: str) -> Path:
+def typed_path(text: str) -> Path:
     """The path of a text; one that no home is known for stays as it is."""
     try:
         return named_path(str(Path(text).expanduser()))
@@ -225,7 +208,7 @@ def openables(folder: str) -> list[Openable]:
     """The contents of a folder that can be opened, folders last, or the functions of a Python file; none of
     what cannot be read. `folder` is as it is typed, empty or with a slash or a colon at its end, and the
     names begin with it. What all files of a folder make together comes first."""
-    here = _path(folder.removesuffix(":") or ".")
+    here = typed_path(folder.removesuffix(":") or ".")
     if folder.endswith(":"):
         return [Openable(f"{folder}{name}", "function") for name in functions_of(here, of_mesh=True)]
     try:
@@ -242,18 +225,6 @@ def openables(folder: str) -> list[Openable]:
     kinds += [Openable(f"{folder}{name}", kind) for name, kind in files if kind is not None]
     inner = (name for name, item in kept if _is(item, os.DirEntry.is_dir))
     return kinds + [Openable(f"{folder}{name}/", "folder") for name in inner]
-
-
-def why_empty(folder: str) -> str:
-    """A sentence on a folder, or a Python file, of which nothing is listed."""
-    here, name = _path(folder.removesuffix(":") or "."), quote(folder.removesuffix(":") or "./")
-    if folder.endswith(":"):
-        return f"{name} has no function that takes a mesh, or is not valid Python."
-    try:
-        with os.scandir(here):
-            return f"No file in {name} has a known name; type the name of any file in it."
-    except (OSError, ValueError) as error:
-        return f"{name} cannot be read: {getattr(error, 'strerror', None) or error}."
 
 
 def _is(entry: os.DirEntry[str], of_kind: Callable[[os.DirEntry[str]], bool]) -> bool:
@@ -288,10 +259,10 @@ def _file(text: str) -> Openable | None:
     """A file that is there, a function of one, an example of a function."""
     file, _, name = text.rpartition(":")
     try:
-        path = _path(text)
+        path = typed_path(text)
         if path.is_file():
             return Openable(text, kind_of_file(path) or "program")
-        if file.endswith(".py") and name.isidentifier() and _path(file).is_file():
+        if file.endswith(".py") and name.isidentifier() and typed_path(file).is_file():
             return Openable(text, "function")
     except (OSError, ValueError):
         return None
@@ -312,8 +283,8 @@ def _with_options(text: str) -> Openable | None:
     if len(paths) != 1 or (is_line and command not in COMMANDS) or not (is_line or options):
         return None
     openable = _file(paths[0])
-    if openable is None and is_folder(_path(paths[0])):
-        is_saved = checkpoint.is_checkpoint(_path(paths[0]))
+    if openable is None and is_folder(typed_path(paths[0])):
+        is_saved = checkpoint.is_checkpoint(typed_path(paths[0]))
         openable = Openable(paths[0], "checkpoint" if is_saved else "modules")
     kind = openable.kind if openable is not None else COMMANDS.get(command)
     if command in ("profile", "checkpoint"):

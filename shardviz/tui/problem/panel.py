@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from rich.text import Text
 from textual import events, on
@@ -192,14 +191,15 @@ class ProblemPanel(Side):
 
     def action_cycle(self) -> None:
         field = self.cell.field
-        if field in fields.LISTED:
-            self.app.push_screen(lists.PICKERS[field](self.state.resolved), partial(self._picked, field))
-            return
-        self.state.edit(fields.cycled(self.state.resolved.draft, self.cell, self.state.resolved))
 
-    def _picked(self, field: str, text: str | None) -> None:
-        if text is not None:
-            self.state.edit(entering.enter(self.state.resolved.draft, field, text))
+        def take(text: str | None) -> None:
+            if text is not None:
+                self.state.edit(entering.enter(self.state.resolved.draft, field, text))
+
+        if field in fields.LISTED:
+            self.app.push_screen(lists.PICKERS[field](self.state.resolved), take)
+        else:
+            self.state.edit(fields.cycled(self.state.resolved.draft, self.cell, self.state.resolved))
 
     def action_sum(self) -> None:
         draft = axis_edits.cycle_unreduced(self.state.resolved.draft, self.cell.row)

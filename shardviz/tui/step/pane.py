@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.tui.state import EditorState
 
-PAN = 16
-"""Columns of one key press."""
-
 
 class StepPane(Pane):
     """The player."""
@@ -217,7 +214,8 @@ class StepPane(Pane):
         self.page.draw()
 
     def action_pan(self, steps: int) -> None:
-        self.page.rounds.scroll_relative(x=steps * PAN, animate=False)
+        """Scroll 16 columns for each step."""
+        self.page.rounds.scroll_relative(x=16 * steps, animate=False)
 
     def action_collective(self, steps: int) -> None:
         if self.chosen.is_own:

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 TALL = 24
 """From so many lines the memory is shown unless somebody says otherwise."""
-DETAILS, FEW_DETAILS, MANY_LINES = 6, 3, 18
-"""Lines below the chart at least: in a pane of so many lines, and in a lower one."""
 
 
 class TimePane(TargetsPane):
@@ -175,9 +173,7 @@ class TimePane(TargetsPane):
                 return TargetTab(name, "✗")
             is_below = any(timeline is shown for shown in self.timelines)
             return TargetTab(name, "✓", "" if is_below else human_seconds(timeline.seconds))
-        if name == PLAN:
-            return TargetTab(name, "·")
-        return super()._tab(name)._replace(words="")
+        return TargetTab(name, "·") if name == PLAN else super()._tab(name)._replace(words="")
 
     def _draw_chart(self) -> None:
         chart, shown = self.chart, self._shown
@@ -190,8 +186,8 @@ class TimePane(TargetsPane):
         if self.timelines != before and shown.chosen == PLAN and not chart.has_focus:
             self.show_step()
         lines = self.size.height - 2
-        if chart.parts:  # no more than it has: the rest is for the details below it
-            details = DETAILS if self.size.height >= MANY_LINES else FEW_DETAILS
+        if chart.parts:  # no more than it has, and some for the details below it
+            details = 6 if self.size.height >= 18 else 3
             lines = max(2, min(chart.canvas.height, lines - details))
         chart.styles.height = lines
         self._explain()
@@ -209,10 +205,9 @@ class TimePane(TargetsPane):
         # The last column is a scroll bar's.
         width, beside = (room - 1 for room in self._rooms)
         is_on_dashboard = self.is_beside("PlanPane")
-        lines: list[Text] = []
-        if width > 0:
-            state = self.state if self._shown.is_current(self._chosen) else None
-            lines = selected_lines(self.chart, state, width, self.palette, is_on_dashboard)
+        state = self.state if self._shown.is_current(self._chosen) else None
+        selected = self.chart, state, width, self.palette, is_on_dashboard
+        lines = selected_lines(*selected) if width > 0 else []
         if beside > 0:
             report.show(TextLines(self._report(timeline, beside)))
         elif not is_on_dashboard:
