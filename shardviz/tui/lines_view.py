@@ -77,8 +77,14 @@ class LinesView(ScrollView, can_focus=True):
             self.virtual_size = size
             self.refresh()
             return
-        if size != self.virtual_size:
-            self._resize(size)
+        if size != self.virtual_size:  # with the same scrollbars: nothing else on screen moves
+            self.set_reactive(LinesView.virtual_size, size)
+            if self.show_horizontal_scrollbar:
+                self.horizontal_scrollbar.window_virtual_size = size.width
+            if self.show_vertical_scrollbar:
+                self.vertical_scrollbar.window_virtual_size = size.height
+            self.scroll_x = min(self.scroll_x, self.max_scroll_x)
+            self.scroll_y = min(self.scroll_y, self.max_scroll_y)
         width, height = self.size
         lines = {y: self._draw(y) for y in range(height)}
         changed = [y for y, line in lines.items() if y not in self._on_screen or line != self._on_screen[y]]
@@ -98,16 +104,6 @@ class LinesView(ScrollView, can_focus=True):
         return across or (down and not hides and size.width >= width), down or (
             across and size.height >= height
         )
-
-    def _resize(self, size: Size) -> None:
-        """Scroll over a canvas of another size with the same scrollbars: nothing else on screen moves."""
-        self.set_reactive(LinesView.virtual_size, size)
-        if self.show_horizontal_scrollbar:
-            self.horizontal_scrollbar.window_virtual_size = size.width
-        if self.show_vertical_scrollbar:
-            self.vertical_scrollbar.window_virtual_size = size.height
-        self.scroll_x = min(self.scroll_x, self.max_scroll_x)
-        self.scroll_y = min(self.scroll_y, self.max_scroll_y)
 
     def render_line(self, y: int) -> Strip:
         if self._ground is None:

@@ -201,8 +201,7 @@ class ProgramBox(Vertical):
         self.action_next(1)
 
     def action_next(self, step: int) -> None:
-        line = self._search.next(self._cursor, step) if self._search is not None else None
-        if line is not None:
+        if self._search is not None and (line := self._search.next(self._cursor, step)) is not None:
             self.view.move_to(line)
 
     def _look(self) -> None:

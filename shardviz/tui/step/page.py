@@ -142,9 +142,7 @@ class CollectivePage(Vertical):
 
     def _new_page(self, verdict: int = 1) -> player_page.PlayerPage | PlanPage:
         if self.view == "values":
-            return PlanPage(
-                self.chosen.plan_run, (self.size.width, self.size.height), palette_of(self.app), verdict
-            )
+            return PlanPage(self.chosen.plan_run, self.size, palette_of(self.app), verdict)
         if self.matmul is None:
             self.view = "devices"
         assert self.prepared is not None
