@@ -61,7 +61,6 @@ with LazyImports():
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from shardviz.hardware.machine import Machine
     from shardviz.hlo import Collective, ShardyModule
     from shardviz.render.palette import Palette
     from shardviz.reports.changes import ReportSummary
@@ -322,8 +321,7 @@ def inspect(
         raise QuestionError("target and targets cannot be combined", "leave out one of them")
     for word, given, key in (("options", options, "'xla_…'"), ("kwargs", kwargs, "'name'")):
         if given is not None and not isinstance(given, Mapping):
-            problem = f"{word}={quote(repr(given))} is not a dictionary"
-            raise QuestionError(problem, f"give {{{key}: value}}")
+            raise QuestionError(f"{word}={quote(repr(given))} is not a dictionary", f"give {{{key}: value}}")
     named |= kwargs or {}
     check_timeout(timeout)
     if target is None and targets is None:
@@ -389,22 +387,17 @@ def _inspected(
         notes += widened_types(text, module.collectives)
     given, placed = (None, None) if best is None else (module.mesh, best[1].devices)
     machine = machine_of(placed) if placed else None
-    memory = _memory(compiled, text, machine)
+    memory = None
+    with suppress(Exception):  # not every jaxlib has one of every chip
+        if sizes := MemoryTexts.of(compiled.memory_analysis()).sizes:
+            limit = None if machine is None else machine.device.limit_bytes
+            memory = read_memory(dict(sizes), "", "", text, limit)
     if not placed or machine is None:
         return Report(module, given, text, tuple(notes), ends=_ends(compiled), counted=memory)
     where = found_placement(machine.family, placed)
     answer = TargetResult(machine.name, "ok", module.collectives, text=text, placement=where, memory=memory)
     program = TargetProgram(answer, module, given, tuple(notes))
     return Report(module, given, text, tuple(notes), program, _ends(compiled))
-
-
-def _memory(compiled: Any, text: str, machine: Machine | None) -> MemoryReport | None:
-    """The sums of `memory_analysis()`, and what the machine's chip allows; None where there are none."""
-    limit = None if machine is None else machine.device.limit_bytes
-    with suppress(Exception):  # not every jaxlib has one of every chip
-        if sizes := MemoryTexts.of(compiled.memory_analysis()).sizes:
-            return read_memory(dict(sizes), "", "", text, limit)
-    return None
 
 
 def _ends(compiled: Any) -> ProgramEnds:

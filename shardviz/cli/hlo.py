@@ -176,8 +176,7 @@ def _show_saved(name: str, saved: ReportSummary, output: CommandOutput) -> ExitC
     of_output = {"file", "--json", "--width", "--color", "--plain", "-v"}
     for option in options.given_options(click.get_current_context()):
         if option not in of_output:
-            problem = f"{option} needs a program; {quote(name)} is a saved report"
-            raise QuestionError(problem, "leave it out")
+            raise QuestionError(f"{option} needs a program; {quote(name)} is a saved report", "leave it out")
     output.answer(
         lambda: fields.KINDS["summary"].document(saved),
         lambda: changes_view.summary_view(saved, output.width),

@@ -96,7 +96,11 @@ def command(
         measured_mesh = _mesh(mesh, joined, devices)
         question = devices_question.measure_question(operations, measured_mesh, axes, sizes, dtype, runs)
         if path is not None and (joined is None or joined.is_first):
-            _check_writable(path, joined)
+            if not os.access(path.resolve().parent, os.W_OK):
+                raise QuestionError(f"cannot write {quote(str(path))}", "choose a file in a writable folder")
+            if joined is not None and not joined.devices_per_host:
+                problem = "-o needs hosts with equally many devices, in order of the hosts"
+                raise QuestionError(problem, "start as many processes on each host, or leave out -o")
         on = None if machine is None else machine_file.named_machine(machine)
         placed = None if on is None else hardware_machine.place_mesh(on, question.mesh)
         session = _Session(question, placed, joined, timeout)
@@ -270,15 +274,6 @@ def _printer(session: _Session, output: CommandOutput) -> Callable[[Measurement]
 
 def _show(words: str, output: CommandOutput) -> None:
     output.show(render_lines.sentence(words, output.width, style="dim"))
-
-
-def _check_writable(path: Path, job: Job | None) -> None:
-    """Raise `QuestionError` for a folder that takes no file, and for hosts that no machine's file tells."""
-    if not os.access(path.resolve().parent, os.W_OK):
-        raise QuestionError(f"cannot write {quote(str(path))}", "choose a file in a writable folder")
-    if job is not None and not job.devices_per_host:
-        problem = "-o needs hosts with equally many devices, in order of the hosts"
-        raise QuestionError(problem, "start as many processes on each host, or leave out -o")
 
 
 def _save(path: Path, session: _Session, is_partial: bool) -> str:

@@ -298,8 +298,7 @@ def keep(path: Path, summary: ReportSummary, unread: Sequence[str]) -> None:
     """Write a program, or several that run one after the other. Raises `QuestionError` where that fails, and
     where not all of them could be read: what is kept would be short."""
     if unread:
-        problem = f"{quote(str(path))} is not written: {unread[0]}"
-        raise QuestionError(problem, "it would be incomplete")
+        raise QuestionError(f"{quote(str(path))} is not written: {unread[0]}", "it would be incomplete")
     summaries.save_summary(summary, path)
 
 

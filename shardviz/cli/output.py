@@ -39,8 +39,6 @@ PIPE_WIDTH = 100
 TICK_S = 0.1
 PATIENCE_S = 0.5
 """Shorter work shows no progress."""
-_OURS = "…·"
-"""Marks of our own sentences, for which stand-ins do."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,8 @@ def print_error(message: str, hint: str = "") -> None:
     ``\\u03b2`` and the like: a stand-in would not be what was typed."""
     encoding = sys.stderr.encoding or "utf-8"  # an `io.StringIO` has none
     for line in (f"shardviz: error: {message}", *([f"hint: {hint}"] if hint else [])):
-        said = (c if c in _OURS else c.encode(encoding, "backslashreplace").decode(encoding) for c in line)
+        # For the marks of our own sentences stand-ins do.
+        said = (c if c in "…·" else c.encode(encoding, "backslashreplace").decode(encoding) for c in line)
         click.echo("".join(said), err=True)
 
 

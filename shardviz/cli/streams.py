@@ -19,7 +19,6 @@ PICTURES = re.compile(rf"(\x1b\[[0-9;]*m)|{_CONTROL}")
 """Control characters, but for the colours of pictures, which are the group."""
 MESSAGES = re.compile(rf"(\A\r\x1b\[2K)|{_CONTROL}")
 """Control characters, but for `CLEAR_LINE` at the beginning."""
-_IN_JSON = re.compile(_CONTROL)
 
 
 def escaped(text: str, control: re.Pattern[str]) -> str:
@@ -31,7 +30,7 @@ def escaped(text: str, control: re.Pattern[str]) -> str:
 
 def escaped_json(text: str) -> str:
     """A JSON text that says the same with ``\\u009b`` and the like for each control character."""
-    return _IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return re.sub(_CONTROL, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 GREEK = "αβγδεζηθικλμνξοπρστυφχψω"

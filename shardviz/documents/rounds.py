@@ -86,9 +86,6 @@ def _slots(matmul: BlockwiseMatmul) -> Iterator[Beside]:
         )
 
 
-_END = {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "switch"}]}
-
-
 def _algorithm() -> JsonField:
     compared, not_compared = record("rounds", "compared"), record("rounds", "not_compared")
     schema = {
@@ -100,6 +97,7 @@ def _algorithm() -> JsonField:
     ).shared("algorithm")
 
 
+_END = {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "switch"}]}
 TYPES = {"link": lambda: JsonField({"type": "array", "items": _END}), "algorithm": _algorithm}
 SOURCES = {
     "topology": lambda run: str(run.links.topology),

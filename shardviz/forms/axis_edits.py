@@ -106,8 +106,7 @@ def enter_mesh(form: ProblemForm, text: str) -> ProblemForm:
 def replace_mesh(form: ProblemForm, text: str) -> ProblemForm:
     """Another mesh, as `enter_mesh` reads it; axes that no longer divide a dimension leave it."""
     entered = enter_mesh(form, text)
-    mesh = parsed(entered).mesh
-    einsums = parsed(entered).einsums
+    mesh, einsums = parsed(entered).mesh, parsed(entered).einsums
     if mesh is None or einsums is None or len(einsums.rows) != len(entered.specs):
         return entered
     try:
@@ -222,8 +221,7 @@ def _settled(form: ProblemForm, before: Mesh, names: Mapping[str, str | None] | 
     the new name of an axis that is gone. Where the new mesh cannot be read, the specs stay."""
     if parsed(form).mesh is None:
         return form
-    old = replace(form, mesh=str(before))
-    specs = parsed(old).specs
+    specs = parsed(replace(form, mesh=str(before))).specs
 
     def new(axes: tuple[str, ...]) -> tuple[str, ...]:
         """The axes, or parts of axes, that are left, under their new names."""

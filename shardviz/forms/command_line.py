@@ -94,8 +94,7 @@ def _options(given: Sequence[tuple[str, str]]) -> list[str]:
 
 def _problem_texts(form: ProblemForm) -> tuple[str, str, str]:
     """Einsum, specs and sizes; a product has its specs in subscripts, unless it cannot say them all."""
-    mesh = parsed(form).mesh
-    einsums = parsed(form).einsums
+    mesh, einsums = parsed(form).mesh, parsed(form).einsums
     if mesh is None or einsums is None or len(einsums.rows) != len(form.specs):
         return form.einsum, _joined(form.specs), form.sizes
     specs = parsed(form).specs
@@ -231,11 +230,7 @@ def _click_command(name: str) -> click.Command:
     params: list[click.Parameter] = [click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)]
     if name == "step":
         texts |= {field.flag: field.name for field in COLLECTIVE_FIELDS.values() if field.flag}
-        texts |= {
-            _flag(parameter_name): parameter_name
-            for parameter_name in parameter_names()
-            if parameter_name != "untiled"
-        }
+        texts |= {_flag(parameter): parameter for parameter in parameter_names() if parameter != "untiled"}
         params.append(click.Option(["--untiled"], flag_value=FLAG, type=str))
     else:
         texts |= {field.flag: field.name for field in PROBLEM_FIELDS.values() if field.flag}

@@ -155,9 +155,7 @@ def _all_specs(text: str, form: ProblemForm, mesh: Mesh, einsums: Einsums) -> tu
         named = parse_named_specs(text, mesh.shape, {row.name: len(row.dims) for row in einsums.rows})
         rows = zip(einsums.rows, form.specs, strict=True)
         return tuple(spec_texts([named[row.name]])[0] if row.name in named else own for row, own in rows)
-    if einsums.program is not None:
-        return None
-    if not any(mark in text for mark in (",", ";", "->")):
+    if einsums.program is not None or not any(mark in text for mark in (",", ";", "->")):
         return None
     try:
         parts = parse_specs(text, mesh.shape)

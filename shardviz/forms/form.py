@@ -10,10 +10,8 @@ from typing import NamedTuple
 
 SCREENS = ("layout", "plan", "step", "compiler", "time")
 """The screens that show a problem."""
-
 OPEN = "?"
 """The spec of an array that the compiler may split as it likes."""
-
 FLAG = "yes"
 """The value of a parameter or a field that says all by being there: `untiled`, ``--backward``."""
 YES_OR_NO = ("no", FLAG)

@@ -120,8 +120,7 @@ def _carried_sizes(form: ProblemForm, einsums: Einsums) -> str:
 def _carried_specs(form: ProblemForm, einsums: Einsums) -> list[Spec]:
     """For every new row what fits of the old row in its place: operands by order, the last result by name of
     its dimensions, and all rows of a program by name; a row that is new is whole, or open where it may be."""
-    before = parsed(form).einsums
-    specs = parsed(form).specs
+    before, specs = parsed(form).einsums, parsed(form).specs
     if before is None or len(before.rows) != len(specs):
         # Nobody knows what the rows were called: those of the same rank stay.
         pairs = zip_longest(einsums.rows, specs[: len(einsums.rows)])
@@ -158,9 +157,8 @@ def _refitted(row: ArrayRow, old_row: ArrayRow, spec: Spec) -> Spec:
     """The old row's spec for the new one: axes stay by a dimension's name, or by place if all are new."""
     if not isinstance(spec, PartitionSpec):
         return _new(row) if spec is None or row.dims != old_row.dims else spec
-    if row.dims == old_row.dims:
-        return spec
-    if not {*row.dims} & {*old_row.dims} and len(row.dims) == len(old_row.dims):
+    are_all_new = not {*row.dims} & {*old_row.dims}
+    if row.dims == old_row.dims or (are_all_new and len(row.dims) == len(old_row.dims)):
         return spec
     axes = dict(zip(old_row.dims, spec.dims, strict=False))
     dims = [axes.pop(dim, ()) for dim in row.dims]

@@ -72,9 +72,8 @@ def split_product(
         return None
     rows = list(zip(einsums.rows, specs, strict=True))
     given = [spec for row, spec in rows if row.role == "operand" and spec is not None]
-    if len(given) < len(product.operands):
-        return None
-    if any(spec is not None for row, spec in rows[:-1] if row.role != "operand"):
+    is_between = any(spec is not None for row, spec in rows[:-1] if row.role != "operand")
+    if is_between or len(given) < len(product.operands):
         return None
     operands = [
         array_spans(array.name, array.dims, spec, tuple(axis_sizes))

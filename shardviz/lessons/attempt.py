@@ -21,7 +21,6 @@ TITLES: dict[StageKind, str] = {
     "write": "Write",
     "code": "Code",
 }
-"""The names of the stages."""
 UNKNOWN = "I don't know"
 """An answer to every question."""
 MAX_TRIES = 100

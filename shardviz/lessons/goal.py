@@ -106,7 +106,6 @@ def _differences(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> Itera
 
 
 def _without_algorithm(resolved: ResolvedProblem) -> CollectiveFields | None:
-    """The form's collective, without the parameters of its algorithm."""
     collective = resolved.shown.collective
     if collective is None:
         return None

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 OF_ONE_ARRAY = ("shard_shape", "slices", "holders", "replicas", "bytes", "shard_bytes", "loads")
 """Measures of who holds what of an array, their first argument, without which `shard_bytes` is of all."""
-OF_MESHES = ("devices", "device", "coordinates", "crossing")
 OF_PLANS = ("collectives", "count", "line", "sent")
 """Measures of what a plan sends."""
 OF_TIMES = ("seconds", "overlapped", "step", "exposed", "bound", "flops")
@@ -127,7 +126,7 @@ def jax_questions(lesson: Lesson) -> list[JaxQuestion]:
 def _of_measure(key: str, ask: str, draft: ProblemForm) -> Iterator[JaxQuestion]:
     name, *arguments = ask.split()
     resolved = resolve_once(draft)
-    if name in (*OF_ONE_ARRAY, *OF_MESHES):
+    if name in (*OF_ONE_ARRAY, "devices", "device", "coordinates", "crossing"):
         is_named = name in OF_ONE_ARRAY and arguments
         arrays = (array_named(resolved, arguments[0]),) if is_named else resolved.problem.arguments
         yield from _of_arrays(key, resolved, arrays, is_of_answer=True)

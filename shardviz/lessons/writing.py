@@ -170,7 +170,7 @@ def _body(text: str) -> str:
 
 
 def _statements(text: str) -> Sequence[ast.stmt]:
-    """Those of a text; none where it is not Python, of which running it tells."""
+    """No statements where the text is not Python, of which running it tells."""
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.parse(text).body
     return ()
