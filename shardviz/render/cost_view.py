@@ -159,9 +159,8 @@ def _phases_words(cost: PlanCost) -> str:
     """``forward 1.12 ms, backward 2.31 ms, optimizer 75 µs``, what overlaps; nothing for a forward pass."""
     if cost.plan.problem.training is None:
         return ""
-    words = ", ".join(
-        f"{phase} {time_words(time, not cost.unknown)}" for phase, time in cost.seconds_by_phase.items()
-    )
+    times = cost.seconds_by_phase.items()
+    words = ", ".join(f"{phase} {time_words(time, not cost.unknown)}" for phase, time in times)
     hidden = "; each pass overlaps only its own communication" if cost.communication_seconds else ""
     return words + hidden
 
@@ -174,8 +173,7 @@ def _layers_words(cost: PlanCost) -> str:
     overlapped = _overlapped_words(cost, cost.layers)
     return (
         f"all {cost.layers} layers: {time_words(cost.layers_seconds, not cost.unknown)} without overlap, "
-        f"{overlapped}; "
-        f"{flops(cost.flops * cost.layers)}{sent}"
+        f"{overlapped}; {flops(cost.flops * cost.layers)}{sent}"
     )
 
 
@@ -276,9 +274,8 @@ def alternatives_view(cost: PlanCost, width: int, palette: Palette) -> list[Text
         if _divides_differently(alternative, cost):
             words += f": {_saving_words(alternative.cost, cost)}."
         lines += sentence(words, width, INDENT)
-        lines += sentence(
-            collectives_text(alternative.plan, palette).plain, width, REASON_INDENT, style="dim"
-        )
+        moves = collectives_text(alternative.plan, palette).plain
+        lines += sentence(moves, width, REASON_INDENT, style="dim")
     return lines + sentence(bound_words(cost), width, INDENT)
 
 
@@ -343,9 +340,7 @@ def bound_words(cost: PlanCost) -> str:
     """``The search was not exhaustive; this plan takes at most …``; "" where the best is known."""
     plan = cost.plan
     by_time = plan.objective != "bytes"
-    faster = [
-        alternative.plan for alternative in cost.alternatives if by_time and alternative.name == "fastest"
-    ]
+    faster = [other.plan for other in cost.alternatives if by_time and other.name == "fastest"]
     if any(plan is not None and plan.optimal for plan in (plan, plan.faster, *faster)):
         return ""
     if plan.at_most is None:

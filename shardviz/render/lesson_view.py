@@ -29,6 +29,7 @@ WAYS = {
 }
 """The keys that change a collective, where that is the sandbox."""
 CURSOR, RIGHT, WRONG = "▸", "✓", "✗"
+MARKS: dict[State, str] = {"new": "○", "begun": "◐", "solved": "●"}
 COLUMNS, LINES = 80, 24
 GUIDE = (34, LINES - 4)
 """Columns and lines of the guide: above it stand the lesson, the problem and the screens, below the keys."""
@@ -73,8 +74,7 @@ def heading(attempt: Attempt) -> str:
 def guide_page(
     attempt: Attempt, facts: StageFacts, width: int, height: int, is_wide_set: bool = False
 ) -> tuple[list[Text], int]:
-    """The words of the stage, without blank lines where `height` is too low, and the number of the line that
-    has to be seen. `is_wide_set` sets them further apart, for those who read from afar."""
+    """The stage's words, without blank lines where `height` is too low, and the number of the line to see."""
     blocks, at = _blocks(attempt, facts, width, is_wide_set)
     blocks.insert(0, [Text(heading(attempt), "bold")])
     count = sum(map(len, blocks)) + len(blocks) - 1
@@ -154,10 +154,8 @@ def written_lines(
     """The right parts of a text, and its first fault, or `instead` of one; then the last of so many hints."""
     lines = [line for said in check.right for line in sentence(as_sentence(said), width, lead=f"{RIGHT} ")]
     if not check.wrong:
-        lead = "" if instead else f"{RIGHT} "
-        lines += sentence(
-            instead or "What you wrote passes.", width, lead=lead, style="dim" if instead else "bold"
-        )
+        lead, style = ("", "dim") if instead else (f"{RIGHT} ", "bold")
+        lines += sentence(instead or "What you wrote passes.", width, lead=lead, style=style)
     else:
         lines += sentence(as_sentence(check.wrong), width, lead=f"{WRONG} ")
         lines += sentence(as_sentence(check.hint), width, indent=2, style="dim")
@@ -264,9 +262,6 @@ def _stages(lesson: Lesson) -> Iterator[str]:
                 yield f"{where} has a word of {widest} columns; {width} fit"
             elif len(lines) > height:
                 yield f"{where} takes {len(lines)} lines of {width} columns; {height} fit"
-
-
-MARKS: dict[State, str] = {"new": "○", "begun": "◐", "solved": "●"}
 
 
 def course_line(entry: CourseEntry) -> Text:

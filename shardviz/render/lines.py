@@ -14,6 +14,10 @@ from rich.text import Span, Text
 from shardviz.render.palette import SIGNS, Palette
 
 GAP = 2
+SHELF_GAP = 3
+"""Columns between blocks on a shelf."""
+SUMMARY = 6
+"""Places in a row or a column that cannot show all its parts: the first ones, a gap, the last."""
 GLUE = "\xa0"
 """A blank at which no line breaks."""
 COUNTED = re.compile(
@@ -174,17 +178,15 @@ def table(
     told: Sequence[str] = (),
     style: str = "bold",
 ) -> list[Text]:
-    """`fitting_columns`, or else records: under the head, or with the word that is `told` for a column behind
-    each cell that has something to say."""
+    """`fitting_columns`, or else records: under the head, or cells with the word `told` for their column."""
     texts = fitting_columns(rows, width, indent, right, head, without, style)
     if texts is not None:
         return texts
     if not told:
         return records([[(word, style) for word in head], *rows] if head else rows, width, indent)
     named = [zip(map(as_text, row), told, strict=False) for row in rows]
-    return records(
-        [[Text.assemble(cell, word) for cell, word in row if cell] for row in named], width, indent
-    )
+    cells = [[Text.assemble(cell, word) for cell, word in row if cell] for row in named]
+    return records(cells, width, indent)
 
 
 def listed(names: Sequence[str], most: int) -> str:
@@ -194,8 +196,7 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def beside(line: Text, words: str, left: int, width: int, least: int, indent: int) -> list[Text]:
-    """A line with dim words beside it from column `left` on; below it, and indented, where these have less
-    than `least` columns."""
+    """A line with dim words beside it from column `left` on; below it where these have less than `least`."""
     if width - left < least or line.cell_len > left:
         return [line, *sentence(words, width, indent, style="dim")]
     lines = sentence(words, width, left, style="dim") or [Text()]
@@ -208,10 +209,6 @@ def cut(text: Text, width: int) -> Text:
     """The text itself, of at most `width` columns, with an ellipsis where it was longer."""
     text.truncate(width, overflow="ellipsis")
     return text
-
-
-SHELF_GAP = 3
-"""Columns between blocks on a shelf."""
 
 
 def shelve(blocks: Sequence[Sequence[Text]], width: int, gap: int = SHELF_GAP) -> list[Text]:
@@ -247,10 +244,6 @@ def trimmed(line: Text, palette: Palette) -> Text:
     return line[:stop]
 
 
-SUMMARY = 6
-"""Places in a row or a column that cannot show all its parts: the first ones, a gap, the last."""
-
-
 class Canvas(Protocol):
     """Lines of text of a known size; `line` draws columns `left` to `right` of one, at constant cost."""
 
@@ -274,9 +267,7 @@ class LineBuilder:
     piece that begins under another is seen from its end on."""
 
     def __init__(self, left: int, right: int) -> None:
-        self.left = left
-        self.right = right
-        self._column = left
+        self.left, self.right, self._column = left, right, left
         self._pieces: list[str] = []
         self._spans: list[Span] = []
 

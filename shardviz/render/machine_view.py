@@ -152,10 +152,8 @@ def _link_lines(machine: Machine, width: int) -> list[Text]:
         is_plain = one.kind == "network" or (one.kind == "line" and one.size == 1)
         kind = "each pair" if one.direct else "" if is_plain else one.kind
         name = "network" if one.kind == "network" else one.label
-        member = {"ring": "chip", "line": "chip", "switch": "device", "chip": "device"}.get(
-            one.kind, one.name
-        )
-        size = plural(one.size, member)
+        members = {"ring": "chip", "line": "chip", "switch": "device", "chip": "device"}
+        size = plural(one.size, members.get(one.kind, one.name))
         figures = [rate(one.link.bandwidth), f"{seconds(one.link.latency)} per hop"] if one.link else []
         rows.append([(name, "bold"), size, kind, *(figures or [f"not {machine.lacking}", ""])])
     return table(rows, width, 2)
@@ -166,6 +164,7 @@ SAMPLED = (2**10, 2**15, 2**20, 2**25, 2**30)
 ROOM = 92
 TIMED = {"n = 512": (1, 512, 512, 512), "2 of 2,048": (2, 2048, 2048, 2048), "4,096": (1, 4096, 4096, 4096)}
 """Sizes of matmuls, b, m, n and k, whose times are shown."""
+OURS, MEASURED = ("ours", "dim"), ("measured", "dim")
 
 
 def _matmul_lines(machine: Machine, width: int) -> list[Text]:
@@ -183,9 +182,6 @@ def _matmul_lines(machine: Machine, width: int) -> list[Text]:
             rows.append(["", "", "", "", MEASURED, *times])
     heads = ("start", "of the peak", "on the chip", "", *TIMED)
     return _fitted("matmuls n × n × n", "cuBLAS", like, heads, rows, width)
-
-
-OURS, MEASURED = ("ours", "dim"), ("measured", "dim")
 
 
 def _fitted(
@@ -435,8 +431,7 @@ def _shown(size: int, most: int) -> list[int | None]:
 def info_view(
     versions: Sequence[tuple[str, str]], warning: str, cache: tuple[str, int, int], width: int
 ) -> list[Text]:
-    """`versions` are (name, version); `warning` says what is wrong with them, or is empty. `cache` has the
-    folder of compiled programs, how many they are, and their bytes."""
+    """`versions`: (name, version); a `warning` on them; `cache`: a folder, its programs and its bytes."""
     folder, programs, size = cache
     cure = f"{pip('install', '-U', 'jax[tpu]')} installs the required version."
     warned = [Text(), *sentence(f"{warning}. {cure}", width, style="bold")] if warning else []

@@ -41,6 +41,7 @@ WIDTHS = {
 }
 GIVING_WAY = (("count", "matrix"), ("algbw",), ("min", "max"), ("bound",), ("off",), ("predicted",))
 """Columns that narrower pages are without, the first ones first."""
+MAX_PROCESSES, MAX_GROUPS, MAX_NAMED = 8, 4, 8
 
 
 class MeasuredRows:
@@ -247,9 +248,6 @@ def _names(those: Sequence[TimeFit | Case]) -> str:
         over = "; ".join(", ".join(measured.axes) for measured in group if measured.axes)
         names.append(f"{op} ({over})" if over else op)
     return ", ".join(names)
-
-
-MAX_PROCESSES, MAX_GROUPS, MAX_NAMED = 8, 4, 8
 
 
 def job_lines(

@@ -41,6 +41,8 @@ SHOWN = 4
 _LAYERS = re.compile(r"(.*?\d+[–,][\d–,]*\d)[./](.*)")
 NAME, SIZE = 18, 9
 """Columns of a memory bar's name and of its bytes."""
+MOST = 24
+"""Rows of a checkpoint on a page that was not asked for more."""
 ARROW = "→"
 
 
@@ -267,8 +269,7 @@ def _step_rows(step: ModelStep, question: ModelQuestion, width: int, palette: Pa
 
 
 def step_lines(step: ModelStep, question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
-    """The collectives of one layer, of the embedding and of the logits by phase, those of one operation over
-    the same axes in one line; then the time of each phase."""
+    """The collectives of a layer, embedding and logits by phase, alike ones together; then phases' times."""
     lines = [Text("collectives")]
     for part in step.parts:
         lines += _part_lines(part, question.mesh, width, palette)
@@ -380,10 +381,6 @@ def change_lines(change: ModelChange, width: int, palette: Palette) -> list[Text
 
 def _bytes(before: int, after: int) -> str:
     return human_bytes(after) if before == after else f"{human_bytes(before)} {ARROW} {human_bytes(after)}"
-
-
-MOST = 24
-"""Rows of a checkpoint on a page that was not asked for more."""
 
 
 def checkpoint_lines(restore: Restore, width: int, palette: Palette, verbose: bool = False) -> list[Text]:

@@ -24,11 +24,9 @@ from shardviz.units import exact_bytes, flops, human_bytes, seconds
 
 
 class StepRow(NamedTuple):
-    """A step of a plan, or all steps in a row that update one parameter, of which `step` is the last.
-
-    `number` is ``2``, or ``7–9``; `operation` is ``psum Out over Y`` and `becomes` the array after it, ``→
-    Out[b_X, f]``. In a program one cell has both, ``Y[b_X, f] = silu(H)``, and `short` has them without the
-    spec. `priced` are its prices, where it has any."""
+    """A step, or all steps in a row that update one parameter, of which `step` is the last. `number` is
+    ``2``, or ``7–9``; `operation` is ``psum Out over Y`` and `becomes` the array after it, ``→ Out[b_X, f]``.
+    In a program one cell has both, ``Y[b_X, f] = silu(H)``, and `short` has them without the spec."""
 
     number: str
     step: Step
@@ -63,8 +61,7 @@ class StepRow(NamedTuple):
 
     @property
     def cells(self) -> list[Text]:
-        """The cells below `HEADINGS`, that of the bar empty. A slice that is read in place moves nothing; an
-        update only reads and writes memory."""
+        """The cells below `HEADINGS`, without the bar; a slice in place moves nothing, an update uses HBM."""
         cells = [Text(self.number), self.operation, self.becomes]
         if self.priced and not self.is_update and self.priced[0].convention == IN_PLACE:
             return [*cells, Text(), Text("in place", "dim"), Text(), Text()]
@@ -91,6 +88,9 @@ RIGHT = frozenset({MOVED, TIME})
 LEFT_OUT = {BECOMES: 28, BAR: 20, MOVED: 16}
 """The columns that narrower tables do without, in this order: each where the operation would else be cut to
 fewer columns than these."""
+INDENT, REASON_INDENT = 1, 4
+MOST_DRAWN, MOST_FOLDED = 32, 3
+"""Devices beyond which pictures are folded, and the rows and columns that these have then."""
 
 
 def step_rows(plan: Plan, palette: Palette, priced: Sequence[PricedStep] = ()) -> dict[int, StepRow]:
@@ -118,9 +118,7 @@ def step_row(
     if is_statement:
         if run is None:
             pieces = value_pieces(part)
-            value = "".join(
-                piece if isinstance(piece, str) else part.operands[piece].name for piece in pieces
-            )
+            value = "".join(one if isinstance(one, str) else part.operands[one].name for one in pieces)
         else:
             assert problem.training is not None
             assert problem.training.optimizer is not None
@@ -168,11 +166,6 @@ def _updated(plan: Plan, step: Step) -> str:
     return part.source if part.phase == "optimizer" and step.einsum is not None else ""
 
 
-INDENT, REASON_INDENT = 1, 4
-MOST_DRAWN, MOST_FOLDED = 32, 3
-"""Devices beyond which pictures are folded, and the rows and columns that these have then."""
-
-
 def headline(problem: Problem, width: int, palette: Palette) -> list[Text]:
     """The einsums, or the size of a program, and the mesh: ``bd,df->bf   mesh X=2, Y=4, 8 devices``."""
     words = problem.text if problem.is_chain else program_words(problem)
@@ -191,8 +184,7 @@ def program_words(problem: Problem) -> str:
 
 
 def statement_lines(problem: Problem, width: int) -> list[Text]:
-    """The statements of a program's forward pass, and what of them may not be meant; none of einsums in
-    letters, or of one product, whose heading says what it sums."""
+    """A program's forward statements and notices; none of einsums in letters, or of one product."""
     if problem.is_chain and (len(problem.parts) == 1 or problem.result.name == UNNAMED):
         return []
     said = []
@@ -302,8 +294,7 @@ def step_arrays(plan: Plan) -> list[list[Numbered]]:
 
 
 def case_lines(plan: Plan, width: int, time: str = "") -> list[Text]:
-    """The work that the plan repeats, then the textbook's case of each part, or a program's size. After a
-    `time` a case that is alone has its meaning."""
+    """The repeated work, then each part's case (a lone one's meaning after a `time`), or a program's size."""
     is_chain = plan.problem.is_chain
     repeated = repeated_work(plan)
     words = "; ".join(plan.cases) if is_chain else program_words(plan.problem)

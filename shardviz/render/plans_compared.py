@@ -85,8 +85,7 @@ def versus_table(
 def _in_columns(
     figures: list[list[Cell]], last: list[Cell], names: tuple[str, str], layers: int, width: int
 ) -> list[Text]:
-    """The table under the plans' names, with the collectives in it where they fit, else below. Where there is
-    no room for the names they stand above it, and ratios are left out."""
+    """The table under the plans' names, collectives in or below it; else the names above, without ratios."""
     of_layers = f"one of {layers:,} layers" if layers > 1 else ""
     head = (of_layers, *names)
     if texts := fitting_columns([*figures, last], width, 0, {1, 2, 3}, head):

@@ -229,12 +229,11 @@ def field_rows(scene: ResolvedProblem) -> list[FieldRow]:
     """Every field of the draft of a scene, in the order in which they are shown."""
     draft, scene = scene.draft, scene.stated
     # The machine where none is named: the rule of `shardviz.targets.hardware.machine_for`, by name.
-    named, count = ((target.name, target.machine) for target in scene.targets), scene.problem.mesh.size
-    fitting = (name for name, machine in named if machine is not None and machine.devices == count)
+    known, count = ((target.name, target.machine) for target in scene.targets), scene.problem.mesh.size
+    fitting = (name for name, machine in known if machine is not None and machine.devices == count)
     usual = {"sizes": default_sizes(scene), "machine": next(fitting, "v5e rings, assumed")}
-    fields = PROBLEM_FIELDS | {
-        name: PROBLEM_FIELDS[name]._replace(empty=text) for name, text in usual.items()
-    }
+    named = {name: PROBLEM_FIELDS[name]._replace(empty=text) for name, text in usual.items()}
+    fields = PROBLEM_FIELDS | named
     hidden = {"mesh"} if draft.backward == FLAG else {"mesh", "remat", "optimizer"}
     texts = [_text_row(field, getattr(draft, name)) for name, field in fields.items() if name not in hidden]
     if scene.problem.padding and not scene.faults:
@@ -322,8 +321,7 @@ LEAST = 12
 
 def headline(scene: ResolvedProblem, width: int, palette: Palette, of_collective: bool = False) -> Text:
     """``bd,df->bf XY,Y_->X_ X=2 Y=4 bf16 shardy,cpu``, or `of_collective` ``all_gather i=4 3,9,5,2 ring``, in
-    at most `width` columns. A draft with faults has the last line without, and the wrong fields at the
-    end."""
+    `width` columns at most. A draft with faults has the last line without, and the wrong fields."""
     said = Text("planning …" if scene.planning is not None and not scene.is_as_given else "", DIM)
     if scene.faults:  # ``✗ spec of W``, ``✗ mesh +2`` where two others are wrong, too
         field, _, number = scene.faults[0].field.partition(".")
@@ -341,8 +339,7 @@ def headline(scene: ResolvedProblem, width: int, palette: Palette, of_collective
 
 
 def chain_lines(scene: ResolvedProblem, palette: Palette) -> list[Text]:
-    """A chain of einsums with its specs, one einsum a line, however long; no line for one alone. Specs that
-    arrays have by name stand below a program, one a line."""
+    """A chain with its specs, one einsum a line; none for one alone. Named specs stand below a program."""
     mesh = scene.problem.mesh
     texts = {part.kind: _part_text(part, mesh, palette, len(part.text)) for part in summary(scene)}
     written = [texts[kind].split("; ") for kind in ("einsum", "specs") if kind in texts]

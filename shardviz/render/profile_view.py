@@ -24,6 +24,12 @@ from shardviz.units import seconds as human_seconds
 
 MOST_DEVICES, MOST_STEPS = 16, 12
 """Rows of a table; what is more, --json lists."""
+MOST, FEW = 20, 5
+"""Collectives that are listed in full, and on a short page; --json has all."""
+_FILE = re.compile(r".*/([^/]+:\d+)")
+_GIVING_WAY = ("min to max", "source", "algbw", "runs", "bytes")
+"""Columns that narrower pages are without, the first ones first."""
+_LEFT = frozenset(("collective", "axes", "source"))
 _PARTS: dict[str, Callable[[DeviceActivity], float]] = {
     "total": lambda activity: activity.seconds,
     "compute": lambda activity: activity.compute,
@@ -161,14 +167,6 @@ def _activity_cells(name: str, activities: Sequence[DeviceActivity]) -> list[Cel
 
 def _rest(count: int, name: str) -> list[Text]:
     return [Text(f"  and {plural(count, name)}, which --json lists", "dim")] * (count > 0)
-
-
-MOST, FEW = 20, 5
-"""Collectives that are listed in full, and on a short page; --json has all."""
-_FILE = re.compile(r".*/([^/]+:\d+)")
-_GIVING_WAY = ("min to max", "source", "algbw", "runs", "bytes")
-"""Columns that narrower pages are without, the first ones first."""
-_LEFT = frozenset(("collective", "axes", "source"))
 
 
 def _timing_lines(profile: Profile, width: int, palette: Palette, verbose: bool) -> list[Text]:

@@ -97,8 +97,7 @@ def _large(value: str, was: str, width: int) -> list[Text]:
 def question_rows(
     questions: Sequence[ResolvedProblem], now: ResolvedProblem, width: int, palette: Palette
 ) -> list[Text]:
-    """Headings, and a line for each question: what differs from the one that is shown now, which has a mark
-    and is told in full; then as many figures as leave room for that."""
+    """Headings, and a line for each question: what differs from `now`, which is marked; figures that fit."""
     cells = [[Text(heading, DIM) for heading in HEADINGS]]
     for question in questions:
         figures = (*(written(question.cost) for _, written in FIGURES), collective_counts(question.cost))

@@ -64,12 +64,9 @@ def compiled_view(
     lines = [Text(), *table(cells, width, 0, {0, 2, 3, 4, 5}, head)]
     for row in rows:
         number = answer.found.index(row.found) + 1
-        said = [
-            f"{name} is {seconds(real)}, not {seconds(estimate)}" for name, estimate, real in row.differences
-        ]
-        lines += sentence(
-            row.error or "; ".join(said), width, 3, lead=f"{number} " if row.error or said else ""
-        )
+        said = [f"{name} is {seconds(real)}, not {seconds(ours)}" for name, ours, real in row.differences]
+        lead = f"{number} " if row.error or said else ""
+        lines += sentence(row.error or "; ".join(said), width, 3, lead)
     chip = answer.question.machine.name
     words = f"One layer of each, compiled for {chip}, ranked by the compiler's schedule."
     if all(row.seconds is None for row in rows):
@@ -105,9 +102,8 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
     ]
     lines += sentence("; ".join(same), width, lead="the same: " if same else "")
     if more := len(answer.found) - sum(map(len, alike[:limit])):
-        words = (
-            f"{plural(more, 'more mesh', 'more meshes')}: --limit {len(answer.found)} or --json shows all."
-        )
+        words = plural(more, "more mesh", "more meshes")
+        words += f": --limit {len(answer.found)} or --json shows all."
         lines += sentence(words, width, style="dim")
     if any(map(_may_fit, shown)):
         most = f"{100 * answer.question.machine.allocated:.0f} %"
@@ -179,9 +175,8 @@ def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
 def _mesh_text(mesh: Mesh, palette: Palette) -> Text:
     """Axes and sizes, without those of size 1; an axis has the colour that it has in all meshes."""
     shape = without_ones(mesh).shape
-    return Text(", ").join(
-        Text.assemble((axis, palette.axis(mesh, axis)), f"={size}") for axis, size in shape.items()
-    )
+    axes = (Text.assemble((axis, palette.axis(mesh, axis)), f"={size}") for axis, size in shape.items())
+    return Text(", ").join(axes)
 
 
 def sharding_lines(
@@ -205,8 +200,7 @@ def sharding_lines(
 
 
 def infeasible_words(answer: MeshRanking) -> str:
-    """Why meshes are left out: the first on which nothing is possible, and the first with too many
-    shardings."""
+    """Why meshes are left out: the first without a sharding, and the first with too many shardings."""
     said = [f"{without_ones(mesh.mesh)}: {mesh.reason}" for mesh in answer.infeasible if not mesh.is_skipped]
     skipped = [str(without_ones(mesh.mesh)) for mesh in answer.infeasible if mesh.is_skipped]
     words = []

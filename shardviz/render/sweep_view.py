@@ -20,6 +20,9 @@ from shardviz.render.plan_view import headline, time_words
 from shardviz.units import BINARY, human_bytes, seconds
 
 COMPUTE, COMMUNICATION, BOTH = "●", "×", "◉"
+CROSSING = "┆"
+GAP = 2
+"""Columns between the labels of sizes at least."""
 
 
 def sweep_view(sweep: Sweep, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
@@ -35,9 +38,8 @@ def sweep_view(sweep: Sweep, width: int, palette: Palette, verbose: bool = False
     ]
     sent = dict.fromkeys(axes for cost in sweep.costs for axes in cost.communication_by_axes)
     names = Text(", ").join(axes_text(axes, sweep.problem.mesh, palette, "") for axes in sent)
-    communication = Text.assemble(
-        (COMMUNICATION, _communication_style(sweep, palette)), " communication over "
-    )
+    mark = (COMMUNICATION, _communication_style(sweep, palette))
+    communication = Text.assemble(mark, " communication over ")
     legend = [Text.assemble((COMPUTE, "bold"), " compute"), communication + names if sent else Text()]
     heads = (sweep.name, "compute", "communication", "sent")
     return [
@@ -124,11 +126,6 @@ def _crossing_words(sweep: Sweep, crossing: Crossing) -> str:
     return f"{words}: {', '.join([f'compute {seconds(cost.compute_seconds)}', *sent])}"
 
 
-CROSSING = "┆"
-GAP = 2
-"""Columns between the labels of sizes at least."""
-
-
 class LogChart:
     """A field of `height` lines, `cells`, in a picture of `width` columns: values go upwards, at powers of
     ten as `written`; sizes go to the right, as many of them named by `size_text` as have room."""
@@ -179,8 +176,7 @@ class LogChart:
         return rows
 
     def lines(self, crossed: Collection[int] = (), name: str = "") -> list[Text]:
-        """The field with its labels. Columns that are `crossed` go on through the axis, whose sizes are those
-        of `name`."""
+        """The field with its labels; `crossed` columns go on through the axis of the sizes of `name`."""
         lines = []
         for number, cells in enumerate(self.cells):
             label = self._labels.get(number, "")

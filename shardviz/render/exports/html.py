@@ -156,9 +156,8 @@ def _rules(style: Style) -> str:
     rules = []
     if style.color is not None and not style.color.is_default:
         index = _AXES.get(style.color)
-        rules.append(
-            f"color: {style.color.get_truecolor().hex if index is None else f'var(--axis-{index})'};"
-        )
+        colour = style.color.get_truecolor().hex if index is None else f"var(--axis-{index})"
+        rules.append(f"color: {colour};")
     elif style.dim:
         rules.append("color: var(--dim);")
     if style.bgcolor is not None and not style.bgcolor.is_default:

@@ -23,6 +23,7 @@ from shardviz.render.palette import TRUECOLOR
 WIDTH = 72
 """Columns of a picture."""
 INDEX = "index.html"
+INSTALL = "%pip install -q 'shardviz @ git+https://github.com/shardviz/shardviz'"
 STYLE = """
 fieldset { min-width: 0; margin: 1.5rem 0 0; padding: 0.75rem 1rem; border: 1px solid var(--line);
 border-radius: 0.5rem; }
@@ -39,8 +40,7 @@ a { color: inherit; } li { padding: 0.2rem 0; }
 
 
 def site(lessons: Sequence[Lesson]) -> Iterator[tuple[str, str]]:
-    """Each file's name and its page, the list of the lessons last. Raises `ShardvizError` for a lesson whose
-    answers cannot be computed."""
+    """Each file's name and page, the lessons' list last. `ShardvizError` where answers are not computable."""
     names = ["", *map(_file, lessons), ""]
     for lesson, before, after in zip(lessons, names, names[2:], strict=False):
         yield _file(lesson), _page(lesson, before, after)
@@ -115,9 +115,6 @@ def _details(summary: str, body: Sequence[str]) -> list[str]:
 
 def _paragraphs(text: str) -> Iterator[str]:
     return (f"<p>{escape(part)}</p>" for part in text.split("\n") if part)
-
-
-INSTALL = "%pip install -q 'shardviz @ git+https://github.com/shardviz/shardviz'"
 
 
 def lesson_notebook(lesson: Lesson) -> str:

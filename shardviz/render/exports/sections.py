@@ -88,10 +88,8 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
         planned = plan(shown, placed)
         arrays = [*headline(planned.problem, width, palette), Text(), *question_view(planned, width, palette)]
         steps = Section("Plan", plan_view(planned, width, palette, verbose=True))
-        return [
-            Section("Arrays", arrays),
-            steps if placed is None else _priced(planned, placed, width, palette),
-        ]
+        last = steps if placed is None else _priced(planned, placed, width, palette)
+        return [Section("Arrays", arrays), last]
     raise QuestionError("a JAX program has no picture", "export it as python or as a notebook")
 
 

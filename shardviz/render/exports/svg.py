@@ -82,8 +82,7 @@ _PAGE = """\
 
 
 def recorded_svg(console: Console, name: str, title: str = "", words: str = "") -> str:
-    """The SVG of what a `recorder` has printed; `name` sets its styles apart from other pictures'. `title`
-    and `words` are read out to those who do not see it: its name and all of its text."""
+    """The SVG of a `recorder`'s output, its styles set apart by `name`; `title` and `words` describe it."""
     parts = {"title": title, "desc": words}
     told = "\n".join(
         f'<{part} id="shardviz-{name}-{part}">{escape(text)}</{part}>' for part, text in parts.items()

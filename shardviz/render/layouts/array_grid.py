@@ -91,19 +91,14 @@ def _widest(edge: Edge, labeling: int) -> int:
 
 class ArrayGrid:
     """An array's title and, under it, its grids, `across` of them beside one another, on a `page` so wide.
-
     With `rules`, cells are parted by lines and dimensions stand at the edges; without, rows follow one
-    another, and the shape stands in the title if it has room. A `summary` has so many rows and grids, the
-    first and the last, and of columns those that fit; one of fewer rows than `MAX_ROWS` has no more columns
-    than rows either."""
+    another, and the shape may stand in the title. A `summary` has so many rows and grids, the first and the
+    last, and of columns those that fit, of fewer rows than `MAX_ROWS` no more than rows."""
 
     def __init__(
         self, cells: Cells, fit: Fit, page: int, *, rules: bool, across: int = 0, summary: int = 0
     ) -> None:
-        self.cells = cells
-        self.fit = fit
-        self.rules = rules
-        self._page = page
+        self.cells, self.fit, self.rules, self._page = cells, fit, rules, page
         self._drawn: dict[CellIndex, _Drawn] = {}
         self._grids: Sequence[int]
         self._rows: Sequence[int]
@@ -220,9 +215,7 @@ class ArrayGrid:
         band, index = divmod(grid, self._across)
         row = (y - 1 - band * self._band_height - self._header - 1) // self._pitch
         column = (x - index * (self._grid_width + GAP) - self._gutter - 1) // (self.fit.inner + 1)
-        return CellIndex(
-            grid, min(max(row, 0), cells.rows.count - 1), min(max(column, 0), cells.columns.count - 1)
-        )
+        return CellIndex(grid, min(max(row, 0), cells.last.row), min(max(column, 0), cells.last.column))
 
     def place_of(self, index: CellIndex) -> tuple[int, int]:
         """The first column of a cell and the line of its label."""
@@ -272,9 +265,8 @@ class ArrayGrid:
         for index in self._seen(builder, corner):
             column, width = self._columns[index], self._width_of(index)
             label = Text("…", DIM) if column is None else label_of(column)
-            builder.put_text(
-                corner + self._gutter + 1 + self._left_of(index) + (width - label.cell_len) // 2, label
-            )
+            left = self._left_of(index) + (width - label.cell_len) // 2
+            builder.put_text(corner + self._gutter + 1 + left, label)
 
     def _draw_box(
         self, builder: LineBuilder, corner: int, grid: int, line: int, pointer: Pointer | None

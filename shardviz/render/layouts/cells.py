@@ -81,17 +81,14 @@ class CellIndex(NamedTuple):
 
 
 class Cells(ABC):
-    """The cells of one array, each found by arithmetic alone; `first` is the number of its first block.
-    `rows` and `columns` are the edges of every grid."""
+    """The cells of one array, found by arithmetic alone, its first block being number `first`."""
 
     rows: Edge
     columns: Edge
     grids: int = 1
 
     def __init__(self, layout: Layout, palette: Palette, first: int = 0) -> None:
-        self.layout = layout
-        self.palette = palette
-        self.first = first
+        self.layout, self.palette, self.first = layout, palette, first
         self.copies = Copies(layout)
 
     @abstractmethod
@@ -186,9 +183,8 @@ class DeviceCells(Cells):
         mesh = layout.mesh
         down, across = mesh.axis_names[:-1], mesh.axis_names[-1:]
         self.rows = Edge(Text(), mesh.group_size(down), axis_labels(down, mesh, palette) if down else ())
-        self.columns = Edge(
-            Text(), mesh.group_size(across), axis_labels(across, mesh, palette) if across else ()
-        )
+        labels = axis_labels(across, mesh, palette) if across else ()
+        self.columns = Edge(Text(), mesh.group_size(across), labels)
 
     def block(self, index: CellIndex) -> tuple[int, ...]:
         return self.layout.block(self.position(index))

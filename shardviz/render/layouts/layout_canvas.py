@@ -207,12 +207,9 @@ class PointedLayout:
     def __init__(
         self, canvas: LayoutCanvas, cursor: CellCursor, *, focused: bool = True, lens: int | None = None
     ) -> None:
-        self.canvas = canvas
-        self.cursor = cursor
-        self.lens = lens
+        self.canvas, self.cursor, self.lens = canvas, cursor, lens
         self._style = POINTED if focused else LEFT
-        self.width = canvas.width
-        self.height = canvas.height
+        self.width, self.height = canvas.width, canvas.height
 
     def line(self, y: int, left: int, right: int) -> Text:
         return self.canvas.line(y, left, right, self.cursor, self._style, self.lens)
@@ -251,9 +248,8 @@ def array_lines(
 ) -> list[Text]:
     """The arrays of every part of a chain as they are printed, `most` bounds rows and columns of cells."""
     cells = [[BlockCells(layout, palette, first) for layout, first in part] for part in parts]
-    canvas = _canvas(
-        [[(block, fits(block)) for block in part] for part in cells], width, summary=most or MAX_ROWS
-    )
+    fitted = [[(block, fits(block)) for block in part] for part in cells]
+    canvas = _canvas(fitted, width, summary=most or MAX_ROWS)
     lines = [canvas.line(y, 0, width) for y in range(canvas.height)]
     for line in lines:
         line.rstrip()
@@ -379,8 +375,7 @@ class _Grown:
 
 
 def _of_equal_boxes(boxes: Sequence[tuple[int, int, int, int]]) -> list[int]:
-    """The size of the cells of boxes that are to be equally long; each has so many cells, the least size and
-    the present one of a cell, and the border between two. No box gets longer that need not."""
+    """The size of the cells of boxes to be equally long, from (cells, least size, present size, border)."""
     step = math.lcm(*(count for count, *_ in boxes))
     least = max(count * (least + border) for count, least, _, border in boxes)
     now = min(count * (size + border) for count, _, size, border in boxes)

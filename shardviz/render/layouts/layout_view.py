@@ -36,14 +36,12 @@ class DevicePlacement:
     """The places of a mesh's devices on a target, in words."""
 
     def __init__(self, target: str, placement: Placement) -> None:
-        self.target = target
-        self.placement = placement
+        self.target, self.placement = target, placement
         self._has_cores = placement.unit == "slice" and any(coords.core for coords in placement.places)
         self._has_slices = placement.units > 1
 
     def words(self, position: int, device: int) -> str:
-        """``x1 y2`` of a torus, with core and slice where there are several; ``GPU 3 of node 1``; and the
-        target's number of the device, if it has another."""
+        """``x1 y2`` of a torus, ``GPU 3 of node 1``; and the target's number of the device, if another."""
         coords, there = self.placement.places[position], self.placement.ids[position]
         number = f" (device {there})" if there != device else ""
         if self.placement.unit == "node":

@@ -33,6 +33,7 @@ MOST = 6
 """Rows of a kind on a page that was not asked for more."""
 FEW = 8
 """Wastes, and arrays of a failure, on such a page."""
+HEADINGS = ("", "shape", "spec", "", "per device", "copies", "line")
 
 
 def array_lines(
@@ -66,8 +67,7 @@ def array_lines(
 def array_rows(
     groups: Iterable[Sequence[ProgramArray]], mesh: Mesh, palette: Palette, width: int
 ) -> list[Text]:
-    """A heading and a line for each of some groups of alike arrays, what matters most first: a window cuts
-    them off. A name takes half of the `width` at most."""
+    """A heading and a line for each group of alike arrays; a name takes half of the `width` at most."""
     rows: list[list[Cell]] = [["", "per device", "spec", "copies", "shape", "kind", "waste"]]
     for group in groups:
         name, shape, spec, host, held, copies, line = _cells(group, mesh, palette)
@@ -88,9 +88,6 @@ def array_details(group: Sequence[ProgramArray], width: int) -> list[Text]:
     asked = f"the program asks for {one.asked}" if one.asked is not None else ""
     lines += sentences([part, asked], width)
     return lines + sentences((f"{mark.kind}: {mark.words}" for mark in one.marks), width)
-
-
-HEADINGS = ("", "shape", "spec", "", "per device", "copies", "line")
 
 
 def _cells(group: Sequence[ProgramArray], mesh: Mesh, palette: Palette) -> list[Cell]:

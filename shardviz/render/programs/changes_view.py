@@ -38,6 +38,9 @@ from shardviz.units import seconds as human_seconds
 MARKS: dict[ChangeKind, str] = {"added": "+", "removed": "-", "less overlapped": "↑", "more overlapped": "↓"}
 """More to wait for than before, or less; of other changes their bytes tell."""
 FEW_CHANGES, MAX_CHANGES, MAX_LINES = 8, 40, 200
+WIDTH = 100
+MAX_ROWS = 20
+"""Lines for one operation."""
 
 
 def short_path(path: Path) -> str:
@@ -201,11 +204,6 @@ def _sent_by(*summaries: ReportSummary) -> str:
 
 def _from_to(before: str, after: str) -> str:
     return after if before == after else f"{before} to {after}"
-
-
-WIDTH = 100
-MAX_ROWS = 20
-"""Lines for one operation."""
 
 
 def expectation_text(

@@ -45,6 +45,8 @@ UNKNOWN: dict[By, str] = {
 }
 LEAST_PLACE = 12
 """Columns that the place of a collective may be cut to."""
+FEW = 5
+"""Reasons on a page that was not asked for them."""
 
 
 def cost_lines(report: ProgramReport, selection: Selection, width: int, palette: Palette) -> list[Text]:
@@ -93,10 +95,8 @@ def sum_lines(report: ProgramReport, selection: Selection, width: int, palette: 
         rows = [_figures(cost, report, "") for cost in (*shown, *whole)]
         room = max(width - GAP - max(name.cell_len for name in (Text(title), *names)), 0)
         cells = zip((Text(title, "bold"), *names), _fitting(rows, room), strict=True)
-        lines += [
-            Text(),
-            *table([[name, *row] for name, row in cells], width, 0, range(1, len(HEADINGS) + 1)),
-        ]
+        drawn = table([[name, *row] for name, row in cells], width, 0, range(1, len(HEADINGS) + 1))
+        lines += [Text(), *drawn]
         if len(costs) > len(shown):
             lines.append(Text(f"and {plural(len(costs) - len(shown), 'more line')}", "dim"))
     return lines + unknown_lines(report, entries, width)
@@ -243,10 +243,6 @@ def _share_of(exposed: float | None, sent: int | None, report: ProgramReport) ->
     return None if sent is None or not every else sent / every
 
 
-FEW = 5
-"""Reasons on a page that was not asked for them."""
-
-
 def why_lines(
     report: ProgramReport,
     reasons: Sequence[Reason],
@@ -337,9 +333,8 @@ def log_lines(
         return sentence("the log has a warning that cannot be read", width)
     lines = [] if mesh is None else sentence(str(mesh), width, lead="mesh ")
     if not is_given:
-        lines += sentence(
-            "axes are from the log's shardings: --mesh NAME=SIZE,… names yours", width, style="dim"
-        )
+        words = "axes are from the log's shardings: --mesh NAME=SIZE,… names yours"
+        lines += sentence(words, width, style="dim")
     return [*lines, *rematerialization_lines(rematerializations, width)]
 
 

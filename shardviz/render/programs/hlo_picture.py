@@ -44,9 +44,7 @@ class HloPicture:
     """A listing on a page; `line` draws one line alone, at a cost that does not grow with the listing."""
 
     def __init__(self, listing: Listing, width: int, palette: Palette) -> None:
-        self.listing = listing
-        self._width = width
-        self._palette = palette
+        self.listing, self._width, self._palette = listing, width, palette
         self._mesh = listing.module.mesh or NO_AXES
         self._columns = _columns(listing.spans)
 

@@ -26,6 +26,7 @@ MAX_SPLITS, FEW_SPLITS = 16, 6
 """A larger program has more; the JSON document has them all."""
 INDENT = 4
 GONE, NEW = "−", "+"
+PAST, NOW, AHEAD = "●", "◉", "○"
 
 
 def passes_view(
@@ -117,9 +118,8 @@ def _collectives_lines(stage: PassStage, mesh: Mesh, width: int, palette: Palett
     matmuls = stage.collective_matmuls if is_last or not kept + len(gone) else ()
     with_when = is_last or any(collective.is_async for collective in (*gone, *new))
     rows = [(GONE, row) for row in rows_of(gone, mesh, palette)]
-    rows += [
-        (NEW if new else " ", row) for row in rows_of(stage.after if is_last else new, mesh, palette, matmuls)
-    ]
+    others = rows_of(stage.after if is_last else new, mesh, palette, matmuls)
+    rows += [(NEW if new else " ", row) for row in others]
     cells = []
     for sign, row in rows:
         first = Text.assemble((f"{sign} ", "bold"), row.cells[0])
@@ -166,12 +166,8 @@ def stage_list(
     return lines, shown
 
 
-PAST, NOW, AHEAD = "●", "◉", "○"
-
-
 def pass_slider(kinds: Sequence[str], position: int, width: int) -> Text:
-    """The stages' kinds, stages of one kind together; `position` is that of a stage, or that of the program.
-    Where the words do not fit, the position as a number."""
+    """The kinds of stages, alike ones together; `position` is a stage's or the program's."""
     ways = [*kinds, "program"]
     text = Text()
     start = 0

@@ -133,9 +133,8 @@ def read_program(compiled: TargetResult, mesh: Mesh) -> ListedProgram:
     if is_hlo(compiled.text):
         lines = list_hlo(compiled.text, placed, slices=None if placement is None else placement.slices)
         marked = {i: line.collective for i, line in enumerate(lines.lines) if line.collective is not None}
-        return ListedProgram(
-            compiled, placed, lines, marked, RawLines(compiled.text, lines.module.collectives)
-        )
+        raw = RawLines(compiled.text, lines.module.collectives)
+        return ListedProgram(compiled, placed, lines, marked, raw)
     raw = RawLines(compiled.text, compiled.collectives)
     mlir = MlirLines(raw)
     return ListedProgram(compiled, placed, mlir, mlir.collectives, raw)
@@ -307,9 +306,7 @@ class MlirLines:
         starts = ((number, text.line(number, 0, 80).lstrip()) for number in range(text.count))
         self.raw = [number for number, start in starts if start and not start.startswith("#loc")]
         by_line = text.collectives
-        self.collectives = {
-            place: by_line[number] for place, number in enumerate(self.raw) if number in by_line
-        }
+        self.collectives = {at: by_line[line] for at, line in enumerate(self.raw) if line in by_line}
 
     def text(self, number: int) -> str:
         """A line, without source locations and attributes that only a compiler wants to know."""

@@ -24,7 +24,7 @@ from shardviz.render.programs.cost_lines import (
     verdict_lines,
     why_lines,
 )
-from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_words
+from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_lines
 from shardviz.render.times.live_memory import buffer_lines, memory_report_lines, misfit_lines
 from shardviz.reports.entries import BY_COST, Selection
 from shardviz.reports.program_report import DumpedModule, ProgramReport, TargetProgram
@@ -110,9 +110,7 @@ def target_lines(program: TargetProgram, width: int) -> list[Text]:
     lines = sentence(took, width, lead=answer.target)
     if answer.placement is not None and mesh is not None:
         lines += sentence(placement_words(answer.placement, mesh), width, 2, "placed: ", "dim")
-        if traffic := traffic_words(answer, mesh):
-            lead, _, rest = traffic.partition(": ")
-            lines += sentence(rest, width, 2, f"{lead}: ")
+        lines += traffic_lines(answer, mesh, width)
     return lines
 
 
@@ -230,10 +228,8 @@ def module_lines(
         words = "no mesh: numbers are device positions; --mesh names the axes"
         has_groups = any(collective.group_count for collective in module.collectives)
         return lines + (sentence(words, width, style="dim") if has_groups else [])
-    axes = Text(", ").join(
-        Text(f"{name}={size}", palette.axis(mesh, name)) for name, size in mesh.shape.items()
-    )
-    cells = [Text("mesh ").append_text(axes), Text(plural(mesh.size, "device"))]
+    axes = [Text(f"{name}={size}", palette.axis(mesh, name)) for name, size in mesh.shape.items()]
+    cells = [Text("mesh ").append_text(Text(", ").join(axes)), Text(plural(mesh.size, "device"))]
     if isinstance(module, HloModule) and given is None:
         cells.append(Text("found in the text; --mesh names your axes", "dim"))
     lines += records([cells], width)
@@ -245,8 +241,7 @@ def module_lines(
 
 
 def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selection = BY_COST) -> list[Text]:
-    """A line a module, by XLA's number of it, with what the selection has of it; those without such a
-    collective are counted, and those that cannot be read in full say why."""
+    """A line a module, with what the selection has of it; others are counted, or say why they fail."""
     read = [(module.file, module.report) for module in modules if module.report is not None]
     sending = [(file, report) for file, report in read if selection.chosen(report.entries)]
     rows = [_module_cells(str(file.number), file.module, [report], selection) for file, report in sending]

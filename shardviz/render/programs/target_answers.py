@@ -27,6 +27,12 @@ RIGHT = frozenset({3, 4, 6})
 LEAST_CAUSE, INDENT = 12, 2
 """Columns that the cause of a difference takes at least beside a row, and its indent below it."""
 NO_DIFFERENCE = "as planned"
+BETWEEN = {"slice": "between slices", "node": "between nodes"}
+WITHIN = {"core": "the cores of a chip", "gpu": "the GPUs of a node"}
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+"""Takes a turn ten times a second."""
+STILL = "…"
+"""In its place where nothing may move."""
 
 Answers = Sequence[tuple[TargetResult, Sequence[Difference]]]
 """The targets' answers, each with its differences from the plan."""
@@ -52,10 +58,9 @@ def targets_table(
         causes += [cause, *[""] * (len(cells) - 1)]
     used = {column for row in rows for column, cell in enumerate(row) if cell}
     head = [heading if column in used else "" for column, heading in enumerate(HEADINGS)]
-    room = width - LEAST_CAUSE - 1
-    texts = fitting_columns(rows, room, 0, RIGHT, head, ({6},)) or fitting_columns(
-        rows, width, 0, RIGHT, head, ({6},)
-    )
+    rooms = (width - LEAST_CAUSE - 1, width)
+    fitted = (fitting_columns(rows, room, 0, RIGHT, head, ({6},)) for room in rooms)
+    texts = next((texts for texts in fitted if texts), None)
     if texts is None:
         cells = []
         for row, cause in zip(rows, causes, strict=True):
@@ -113,8 +118,7 @@ def targets_view(answers: Answers, problem: Problem, width: int, palette: Palett
 def target_view(
     compiled: TargetResult, differences: Sequence[Difference], problem: Problem, width: int, palette: Palette
 ) -> list[Text]:
-    """The target's name and time, the place of the mesh, its collectives with shapes, exact bytes, and when
-    and how they run, or its error; then its differences in full."""
+    """The target's name, time and mesh, its collectives in full, or its error; then its differences."""
     mesh, result = problem.mesh, problem.result
     time = f"answered in {seconds(compiled.elapsed_s)}" if compiled.elapsed_s else ""
     time = f"{time}, read from the cache" if compiled.is_cached else time
@@ -133,9 +137,7 @@ def target_view(
     )
     lines += row_lines(rows, width, tells_how and has_schedule(compiled))
     lines += [] if rows else [Text("  no collective: nothing is sent")]
-    if traffic := traffic_words(compiled, mesh):
-        lead, _, rest = traffic.partition(": ")
-        lines += sentence(rest, width, 2, f"{lead}: ")
+    lines += traffic_lines(compiled, mesh, width)
     lines += table([[(name, "bold"), text] for name, text in compiled.typeof], width, 2)
     return lines + difference_lines(differences, width, 2)
 
@@ -157,11 +159,11 @@ def error_lines(compiled: TargetResult, width: int, indent: int) -> list[Text]:
     return lines + sentence(compiled.hint, width, indent + 2, style="dim")
 
 
-def traffic_words(compiled: TargetResult, mesh: Mesh) -> str:
-    """The traffic across the edges of slices or nodes and inside them; "" where there is one of them."""
+def traffic_lines(compiled: TargetResult, mesh: Mesh, width: int) -> list[Text]:
+    """The traffic across the edges of slices or nodes and inside them; no line where there is one of them."""
     traffic = traffic_of(compiled, mesh)
     if traffic is None:
-        return ""
+        return []
     parts = {
         f"between {traffic.unit}s": traffic.between,
         f"between {traffic.unit}s and inside them": traffic.both,
@@ -174,11 +176,8 @@ def traffic_words(compiled: TargetResult, mesh: Mesh) -> str:
     }
     if not traffic.both:
         said = {where: said.get(where, "nothing") for where in parts if parts[where] is not traffic.both}
-    return "; ".join(f"{where}: {words}" for where, words in said.items())
-
-
-BETWEEN = {"slice": "between slices", "node": "between nodes"}
-WITHIN = {"core": "the cores of a chip", "gpu": "the GPUs of a node"}
+    lead, _, rest = "; ".join(f"{where}: {words}" for where, words in said.items()).partition(": ")
+    return sentence(rest, width, 2, f"{lead}: ")
 
 
 def placement_words(placement: Placement, mesh: Mesh) -> str:
@@ -209,15 +208,8 @@ def placement_words(placement: Placement, mesh: Mesh) -> str:
     return f"{words}, on {ground}"
 
 
-SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-"""Takes a turn ten times a second."""
-STILL = "…"
-"""In its place where nothing may move."""
-
-
 class Wait(NamedTuple):
-    """A target that has not answered: asked `seconds` ago, and at `stage`; without seconds, not asked, and
-    `stage` says why."""
+    """A target at a `stage`, asked `seconds` ago; without seconds, not asked, for the reason in `stage`."""
 
     target: str
     stage: str

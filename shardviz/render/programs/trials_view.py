@@ -15,6 +15,8 @@ from shardviz.units import human_bytes, seconds
 FIGURES = ("step", "per sample", "exposed", "sent per device", "memory", "")
 LONG = 20
 """Columns of a name: of a longer one, such as a flag of XLA, the end tells it apart."""
+FEW = 5
+"""Lines of JAX's words that are shown unless all are asked for."""
 
 
 def trials_view(answer: TrialTable, width: int) -> list[Text]:
@@ -51,10 +53,6 @@ def trials_view(answer: TrialTable, width: int) -> list[Text]:
     notes += [f"Memory is the compiler's peak per device{limit}."] * bool(memory)
     notes += [f"No times: {words}." for words in dict.fromkeys(one.untimed for one in trials) if words]
     return [*lines, *sentence(" ".join(notes), width, style="dim")]
-
-
-FEW = 5
-"""Lines of JAX's words that are shown unless all are asked for."""
 
 
 def refusal_view(refusal: ShardingRefusal, width: int, verbose: bool) -> list[Text]:

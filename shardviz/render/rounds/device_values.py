@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 def devices_picture(
     held: Iterable[tuple[int, Values, Style | None]], width: int, striped: bool = False
 ) -> list[Text]:
-    """The array of each device in the colour of its data, one for all that hold the same, below their ids; as
-    many beside one another as fit. `striped` are partial sums."""
+    """Arrays in their data's colour below the devices that hold them; `striped` are partial sums."""
     found: dict[object, tuple[list[int], Values, Style | None]] = {}
     for device, values, style in held:
         found.setdefault((values.shape, values.tobytes(), style), ([], values, style))[0].append(device)
@@ -89,9 +88,8 @@ def held_lines(held: HeldCopy, width: int, palette: Palette) -> list[Text]:
     layout, values = held
     mesh, striped = layout.mesh, bool(layout.spec.unreduced)
     name = array_text(layout.array, mesh, palette)
-    name.append(
-        f"  {times(layout.shard_shape) or 'one number'} per device{', partial sums' * striped}", "dim"
-    )
+    part = f"  {times(layout.shard_shape) or 'one number'} per device{', partial sums' * striped}"
+    name.append(part, "dim")
     name.truncate(width, overflow="ellipsis")
     shards = layout.shards().tolist()
     own = ((mesh.device_id(index), values[index], palette.shard(shards[index])) for index in range(mesh.size))

@@ -358,11 +358,9 @@ class FrameStats:
         """The forms in which every piece can be written, the richest first, and the longest label in each."""
         cells = [cell for row in self.rows for cell in row.cells if cell is not None]
         for number in self.forms:
-            lengths = [
-                None if label is None else len(label) for label in (c.label(FORMS[number]) for c in cells)
-            ]
-            known = [length for length in lengths if length is not None]
-            if len(known) == len(lengths):
+            labels = [cell.label(FORMS[number]) for cell in cells]
+            known = [len(label) for label in labels if label is not None]
+            if len(known) == len(labels):
                 yield number, max(known, default=1)
 
 

@@ -160,8 +160,7 @@ def carried(run: CollectiveRun, sends: Sends) -> Sends:
 
 
 def link_lines(run: CollectiveRun, group: int, number: int, width: int) -> list[Text]:
-    """``links 0→1 ████████ 4 MiB``: the bytes on each link in a round, and a bar that is longest for the most
-    of any round; nothing for many links or rounds."""
+    """``links 0→1 ████████ 4 MiB``: a round's bytes on each link, with a bar; nothing for many links."""
     links, rounds = run.links.topology.links, run.schedule.rounds
     if not 0 < links <= MAX_DRAWN or not 0 < rounds <= MAX_DRAWN:
         return []

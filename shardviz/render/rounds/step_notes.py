@@ -157,10 +157,8 @@ def cost_lines(run: CollectiveRun, width: int, verbose: bool = False) -> list[Te
     firsts = accumulate((phase.rounds for phase in schedule.phases[:-1]), initial=0)
     if schedule.rounds and any(timeline[first].hops > timeline[first].messages for first in firsts):
         took += "; a message of several hops is forwarded once it is complete (store and forward)"
-    lines = sentence(
-        f"{plural(schedule.rounds, 'round')}{cut}, {sent}", width, lead=f"{schedule.algorithm}: "
-    )
-    lines += sentence(took, width)
+    counted = f"{plural(schedule.rounds, 'round')}{cut}, {sent}"
+    lines = sentence(counted, width, lead=f"{schedule.algorithm}: ") + sentence(took, width)
     closed, hops = run.closed_form.seconds, schedule.rounds * run.used_links.spec.latency
     is_on_torus = any(level.is_torus for level in run.links.levels)
     # Plans price a permute as one to the neighbours.
@@ -196,10 +194,8 @@ def least(bound: LowerBound) -> str:
     """``Lower bound: 24 bytes; 2 rounds at one message per round``."""
     if not bound.rounds:
         return "Nothing is sent"
-    return (
-        f"Lower bound: {exact_bytes(bound.wire_bytes)}; {plural(bound.rounds, 'round')} at one message per "
-        "round"
-    )
+    sent, rounds = exact_bytes(bound.wire_bytes), plural(bound.rounds, "round")
+    return f"Lower bound: {sent}; {rounds} at one message per round"
 
 
 def duration(time: float, waiting: int | None) -> str:

@@ -138,8 +138,7 @@ def _final(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
 
 
 def _rounds(run: CollectiveRun, width: int, palette: Palette, limit: int = 0) -> list[Text]:
-    """Every phase with a heading, its rounds beside one another as far as they fit. With a `limit` of columns
-    for each, the rounds of all phases follow the headings."""
+    """Every phase's heading and rounds, side by side as far as they fit; `limit`: columns of each round."""
     headings: list[list[Text]] = []
     blocks: list[list[list[Text]]] = []
     every: list[BufferTable] = []
@@ -188,8 +187,7 @@ def _other_groups(run: CollectiveRun, groups: range, width: int) -> list[Text]:
 
 
 def round_table(run: CollectiveRun, width: int) -> list[Text]:
-    """One line for consecutive rounds that read alike; the first and last ones of many. Raises
-    `QuestionError` for more rounds, or larger ones, than can be added up."""
+    """Alike rounds in a row on a line, of many the first and last. `QuestionError` for too many to add up."""
     if run.timeline.too_long:
         problem = f"{run.schedule.algorithm} on {plural(run.mesh.size, 'device')}: {run.timeline.too_long}"
         raise QuestionError(problem, "use a smaller mesh, fewer axes in --axis, or --round N")

@@ -231,10 +231,12 @@ class Gantt:
         x, length = self.left + first, stop - first
         if is_cut and length > 1:
             length -= 1
-        name = bar_label(op, length - 2)
-        if name:
+        name, room = printable(op.name), length - 2
+        choices = (name, op.op) if op.op in name or name in op.op else (f"{op.op} {name}", op.op)
+        label = next((text for text in choices if len(text) <= room), "") if room > 2 else ""
+        if label:
             fill = style.fill if not self.palette.shown else " "
-            yield x, f"{fill}{name}{fill * (length - 1 - len(name))}", style.bar
+            yield x, f"{fill}{label}{fill * (length - 1 - len(label))}", style.bar
         else:
             yield x, style.fill * length, style.glyph
         if is_cut and stop - first > 1:
@@ -314,14 +316,6 @@ def lane_names(timeline: ProgramTimeline) -> list[str]:
     return [printable(lane.name) for lane in timeline.lanes]
 
 
-def bar_label(op: TimedOp, room: int) -> str:
-    """The longest description of an operation that has room: its opcode and its name, or one of them."""
-    name = printable(op.name)
-    alike = op.op in name or name in op.op
-    choices = (name,) if alike else (f"{op.op} {name}", op.op)
-    return next((text for text in (*choices, op.op) if len(text) <= room), "") if room > 2 else ""
-
-
 def span_text(span: TimeSpan, room: int) -> str:
     """``×32 while.5``, ``×?`` for a loop of unknown length, ``branch 1``; as much as has room."""
     name = printable(span.name)
@@ -346,6 +340,5 @@ def legend(rows: TimelineRows, width: int, palette: Palette) -> list[Text]:
         entries.append((UNKNOWN, Style(bold=True), "no estimate"))
     if any(span.kind == "loop" for span in timeline.spans):
         entries.append(("┌×N┐", Style(), "a loop, drawn once"))
-    return records(
-        [[Text.assemble((glyph, style), (f" {words}", DIM)) for glyph, style, words in entries]], width
-    )
+    cells = [Text.assemble((glyph, style), (f" {words}", DIM)) for glyph, style, words in entries]
+    return records([cells], width)

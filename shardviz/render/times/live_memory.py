@@ -124,9 +124,8 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
         words += f"; when {name} runs{when}"
     lines = sentence(words, width, lead="peak memory: ")
     outputs = max(memory.output_bytes - memory.alias_bytes, 0)
-    styles = [
-        Style(color=palette.lanes[lane] if palette.shown else None) for lane in ("copy", "memory", "network")
-    ]
+    lanes = ("copy", "memory", "network")
+    styles = [Style(color=palette.lanes[lane] if palette.shown else None) for lane in lanes]
     sizes = memory.argument_bytes, memory.temporary_bytes, outputs
     parts = [*zip((FULL, LESS, "▒"), styles, ("arguments", "temporaries", "outputs"), sizes, strict=True)]
     used = sum(size for *_, size in parts)

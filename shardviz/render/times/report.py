@@ -85,10 +85,15 @@ def cause_lines(timeline: ProgramTimeline, width: int, palette: Palette, verbose
     """Savings, the critical path and memory if `verbose`, then notes, each after a blank line."""
     memory, blocks = timeline.memory, [note_lines(timeline, width)]
     if verbose:
+        savings = [Text("largest savings", "bold")] if timeline.savings else []
+        for saving in timeline.savings:
+            source = timeline.ops[saving.op].source
+            words = saving.message + (f" ({source})" if source and source not in saving.message else "")
+            savings += sentence(words, width, 2, f"{human_seconds(saving.seconds)}  ")
         counts = Counter(op.optimistic for op in timeline.ops if op.optimistic)
         said = (f"{why} ({plural(count, 'operation')})" for why, count in counts.most_common())
         blocks = [
-            saving_lines(timeline, width),
+            savings,
             critical_lines(timeline, width, palette),
             [] if memory is None else memory_report_lines(memory, width, palette),
             sentence("; ".join(said), width, lead="optimistic: ") if counts else [],
@@ -135,8 +140,7 @@ def picture_lines(
     left: int = 0,
     with_legend: bool = True,
 ) -> list[Text]:
-    """The chart, the memory under it, and the legend. The chart goes up to `limit` drawn seconds at least and
-    begins at column `left`, for charts below one another."""
+    """The chart, from column `left` and up to `limit` drawn seconds at least, the memory, and the legend."""
     rows = TimelineRows(timeline)
     if not rows.row_of:
         return []
@@ -146,18 +150,6 @@ def picture_lines(
     drawn += [*path_lines(chart), *memory_lines(chart)]
     lines = [trimmed(line, palette) for line in drawn]
     return [*lines, *(legend(rows, width, palette) if with_legend else ())]
-
-
-def saving_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
-    """The changes that would save most, each with its operation's source line."""
-    if not timeline.savings:
-        return []
-    lines = [Text("largest savings", "bold")]
-    for saving in timeline.savings:
-        source = timeline.ops[saving.op].source
-        words = saving.message + (f" ({source})" if source and source not in saving.message else "")
-        lines += sentence(words, width, 2, f"{human_seconds(saving.seconds)}  ")
-    return lines
 
 
 def critical_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
@@ -218,8 +210,7 @@ def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
 def timeline_heading(
     timeline: ProgramTimeline, facts: Sequence[str], width: int, has_total: bool = True
 ) -> Text:
-    """``1.24 ms on v5e:2x4 exposed 210 µs 61 % of the peak``: the total, unless the screen has it already,
-    with those `facts` that fit."""
+    """``1.24 ms on v5e:2x4 exposed 210 µs 61 % of the peak``: the total, if wanted, and `facts` that fit."""
     cells = [Text(f"{human_seconds(timeline.seconds)} on {timeline.machine}", "bold")] * has_total
     over = timeline.memory.over_bytes if timeline.memory is not None else 0
     if over:
@@ -232,8 +223,7 @@ def timeline_heading(
 
 
 def timeline_facts(timeline: ProgramTimeline, has_lanes: bool) -> list[str]:
-    """The operations that a total leaves out, its exposed time, and its share of the peak. Lanes on screen
-    have what is exposed; beside them, what is idle takes its place."""
+    """Operations left out of a total, its exposed time (idle time below lanes), its share of the peak."""
     facts = [plural(len(timeline.unknown), "operation") + " without an estimate"] * bool(timeline.unknown)
     if not has_lanes:
         facts.append(f"exposed {human_seconds(sum(seconds for _, seconds in timeline.exposed_seconds))}")

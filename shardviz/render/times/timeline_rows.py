@@ -63,10 +63,8 @@ class LaneRow:
 
 
 class TimelineRows:
-    """A timeline with the rows of its lanes, those of a lane one after another, at most `max_rows` for each.
-
-    `row_of` has the row of each operation that takes time, `unknown` for each lane the starts and the numbers
-    of the operations that nobody can estimate; `spans` are by depth."""
+    """A timeline with the rows of its lanes, at most `max_rows` for each. `row_of` has the row of each
+    operation that takes time, `unknown` for each lane the starts and numbers of those without an estimate."""
 
     def __init__(self, timeline: ProgramTimeline, max_rows: int | None = MAX_ROWS) -> None:
         self.timeline = timeline
