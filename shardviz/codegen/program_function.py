@@ -113,7 +113,7 @@ class ProgramFunction:
         return _REMAT["none" if training is None else training.remat].format(name)
 
     def _packed(self, names: Sequence[str]) -> str:
-        return f"({self._listed(names)}{',' * (len(names) == 1)})"
+        return f"({self._listed(names)},)" if len(names) == 1 else f"({self._listed(names)})"
 
     def _return(self, names: Sequence[str]) -> str:
         return f"    return {self._listed(names)}"

@@ -71,6 +71,7 @@ _WORK = {
     for letter, factor in {"": 1.0, **_DECIMAL}.items()
     for unit in ("FLOP/s", "FLOPS", "FLOPs/s", "OP/s", "OPS", "OPs/s")
 }
+_CLOCKS = {"Hz": 1.0, "MHz": 1e6, "GHz": 1e9}
 _RATE = "write a number with B/s, kB/s, MB/s, GB/s, TB/s or KiB/s, MiB/s, GiB/s, as in 45GB/s, or inf"
 
 # fmt: off
@@ -90,7 +91,7 @@ PAYLOAD = Quantity("data size", _BYTES, "write a number with B, KiB, MiB or GiB,
                    0.0, 2.0**50, "0 to 1 PiB")
 PEAK = Quantity("peak", _WORK, "write a number with TFLOP/s or TOP/s, as in 197TFLOP/s",
                 1e9, 1e19, "1 GFLOP/s to 10,000 PFLOP/s", "GFLOP/s")
-CLOCK = Quantity("clock", {"Hz": 1.0, "MHz": 1e6, "GHz": 1e9}, "write a number with MHz or GHz, as in 1.5GHz",
+CLOCK = Quantity("clock", _CLOCKS, "write a number with MHz or GHz, as in 1.5GHz",
                  1e6, 1e12, "1 MHz to 1,000 GHz", "MHz")
 # fmt: on
 

@@ -134,8 +134,9 @@ def matmul_of_step(plan: Plan, placed: PlacedMesh, number: int, run: CollectiveR
     known."""
     from shardviz.planner.pricing.costs import price
 
-    step, members = plan.steps[number - 1], run.schedule.pattern.group_size
-    if members * run.schedule.chunks > MAX_BLOCKS or members < 2:
+    step = plan.steps[number - 1]
+    pattern = run.schedule.pattern
+    if pattern.group_size * run.schedule.chunks > MAX_BLOCKS or pattern.group_size < 2:
         return None
     index = _beside(plan, number)
     if index is None or plan.steps[index - 1].einsum is None:

@@ -11,9 +11,14 @@ import pytest
 from shardviz.compiler.lowering import lower_program
 from shardviz.compiler.question import module_question, question_for, target_mesh
 from shardviz.notation.einsum import Einsum, parse_chain
-from shardviz.planner.problem.jax_code import subscripts
+from shardviz.planner.problem.jax_code import _subscripts
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from shardviz.targets import TARGETS, parse_targets
+
+
+def subscripts(einsum):
+    every = tuple(dict.fromkeys((*einsum.dims, *einsum.result)))
+    return _subscripts(every, einsum.operands, einsum.result)
 
 
 @pytest.mark.parametrize(

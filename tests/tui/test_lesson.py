@@ -13,7 +13,7 @@ from shardviz.forms.examples import examples
 from shardviz.forms.form import SCREENS, ProblemForm
 from shardviz.forms.share import Shared
 from shardviz.forms.state_file import load_session
-from shardviz.lessons.attempt import UNKNOWN, LessonStage, attempt_at, begin, shared_of, stages
+from shardviz.lessons.attempt import UNKNOWN, LessonStage, attempt_of, begin, shared_of, stages
 from shardviz.lessons.course import course, find
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import resolve_once
@@ -43,7 +43,9 @@ def notes(app):
 def at(kind, lesson, number=0):
     """A lesson at one of its stages, as somebody sends it; nothing before it was known."""
     place = stages(lesson).index(LessonStage(kind, number))
-    return attempt_at(lesson, Shared(lesson.setup, lesson.screen, lesson.name, place))
+    passed = sum(stage.kind == "reveal" for stage in stages(lesson)[: place + 1])
+    answers = (UNKNOWN,) * passed + (None,) * (len(lesson.predictions) - passed)
+    return replace(begin(lesson), place=place, answers=answers)
 
 
 def test_a_whole_lesson_by_keyboard():
@@ -475,7 +477,7 @@ def test_a_lesson_that_somebody_sent_opens_at_its_stage_and_an_example_ends_it()
         await press(pilot, "u")
         assert app.state.resolved.draft == ProblemForm()
 
-    drive(script, SIZES["usual"], lesson=attempt_at(lesson, shared))
+    drive(script, SIZES["usual"], lesson=attempt_of(shared))
 
 
 def test_a_lesson_that_asks_for_what_there_is_not_is_not_opened():

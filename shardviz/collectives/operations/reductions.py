@@ -123,14 +123,16 @@ class PSumScatter(_Reduction):
         super().check(shape, dtype, group_size)
         if dtype == "pred":
             raise QuestionError("JAX's psum_scatter does not add booleans", "use s32, as psum does")
-        dim = dimension(self.scatter_dimension, len(shape), "a shard")
-        (check_divides if self.tiled else check_is_group)(shape, dim, group_size)
+        (check_divides if self.tiled else check_is_group)(shape, self._dimension(shape), group_size)
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
-        dim = dimension(self.scatter_dimension, len(shape), "a shard")
+        dim = self._dimension(shape)
         left = (shape[dim] // group_size,) if self.tiled else ()
         result = (*shape[:dim], *left, *shape[dim + 1 :])
         return Blocks(split(shape, dim, group_size), whole(result), result)
 
     def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
         return shape_with(group_size * (pieces if self.tiled else 1), self.scatter_dimension)
+
+    def _dimension(self, shape: tuple[int, ...]) -> int:
+        return dimension(self.scatter_dimension, len(shape), "a shard")
