@@ -143,8 +143,7 @@ def read_program(
 
 
 def _with_costs(output: Output, target: Target, versions: Versions) -> TargetResult:
-    """The child's result with the compiler's own simulation, where it left one that can be read, and its
-    account of a device's memory, against what the target's chip allows."""
+    """The child's result with the compiler's simulation, if it can be read, and its account of memory."""
     schedule, memory = None, None
     if output.schedule:
         with suppress(NotationError):

@@ -304,8 +304,7 @@ class WorkerProcess:
         return process.reap() if process is not None else ("was closed", "")
 
     def _stop(self, request: CompilerRequest[Any], reason: str, only_loaded: bool = False) -> None:
-        """Kill the child that works on a request; with `only_loaded` one that still loads JAX goes on, and
-        `_converse` drops the request."""
+        """Kill the child that works on a request; with `only_loaded` not one that still loads JAX."""
         with self._lock:
             if self._asked is request and (self._loaded or not only_loaded):
                 self._stopped_because = reason

@@ -243,8 +243,7 @@ def _key(dimension: Dimension) -> str:
 
 @lru_cache(maxsize=8)
 def _places(sizes: tuple[int, ...]) -> tuple[DeviceCoords, ...]:
-    """The places on dimensions of these sizes, the one along which ids rise first in front: cores, x, y, z,
-    slices."""
+    """Places on dimensions of these sizes, in the order in which ids rise: cores, x, y, z, slices."""
     core, *torus, slices = sizes
     chips = [tuple(reversed(coords)) for coords in product(*map(range, reversed(torus)))]
     return tuple(

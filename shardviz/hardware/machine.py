@@ -309,8 +309,7 @@ def _block(places: Sequence[Coordinates]) -> Block | None:
 
 
 def _busiest_link(placement: Placement, groups: Iterable[Sequence[int]], closes: bool) -> int:
-    """The most messages over a link of the torus when every device sends to its neighbours along a mesh
-    axis."""
+    """The most messages over a link when every device sends to its neighbours along a mesh axis."""
     import numpy as np
 
     from shardviz.hardware.routes import link_loads

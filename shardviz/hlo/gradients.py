@@ -249,8 +249,7 @@ class _GradientUses:
         return False
 
     def _look(self, value: ProgramValue) -> _Look | None:
-        """A value; none that it is made of is told of an activation, nor of what a model makes of parameters.
-        Of what stands for operations of both passes the operands tell. None where too many were looked at."""
+        """A value, followed unless an activation or a model makes it; None where too many were looked at."""
         self._looks -= 1
         if self._looks < 0:
             return None

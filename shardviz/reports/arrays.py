@@ -296,8 +296,7 @@ def _compiled_values(values: Sequence[SplitValue], index: Instructions, mesh: Me
 def _fitting(
     value: SplitValue, parts: Collection[tuple[int, ...]], mesh: Mesh, axes: Sequence[str] = ()
 ) -> list[tuple[tuple[int, ...], PartitionSpec]]:
-    """Of some shapes those that a device's part of a value may have, and the spec of each: with these axes on
-    other dimensions, or any of the mesh's."""
+    """Of some shapes those of a device's part of a value, and the spec of each, with axes of the mesh."""
     rank, fitting = len(value.shape), []
     every = [axis for axis in axes or mesh.axis_names if mesh.group_size((axis,)) > 1]
     if not parts or (rank + 1) ** len(every) > 10_000:

@@ -284,8 +284,7 @@ def _key(meeting: Meeting) -> tuple[object, ...]:
 
 
 def _replicated(trial: _Trial) -> Iterator[WasteVerdict]:
-    """For the largest arguments that every device holds whole, of alike ones the first, a split that frees
-    more memory than it sends bytes."""
+    """For the largest arguments that all devices hold whole, a split that frees more bytes than it sends."""
     compiled = trial.compiled
     named = Counter(one.name for one in compiled.explicit_reshards.arguments)
     known = {one.name: one for one in compiled.explicit_reshards.arguments if named[one.name] == 1}

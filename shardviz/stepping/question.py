@@ -173,8 +173,7 @@ def check_size(mesh: Mesh) -> None:
 
 
 def _check_shards(operation: Operation, layout: Layout, given: bool) -> None:
-    """Raise `QuestionError` for shards on which the operation does not work, with a whole array that would
-    give it others; `given`: its numbers were."""
+    """Raise `QuestionError` for shards on which the operation does not work, with an array that would do."""
     try:
         operation.check(layout.shard_shape, layout.array.dtype, layout.mesh.group_size(operation.axes))
     except UnfitShard as error:

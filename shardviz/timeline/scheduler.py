@@ -411,8 +411,7 @@ class _Drawer:
         return started.opcode, like.bytes if like is not None else 0
 
     def _match_the_rest(self, transfers: Iterable[_Transfer]) -> None:
-        """Give collectives that go by another name in the final module the model's, in their order: where
-        both have as many of a kind."""
+        """Give collectives that go by another name in the final module the model's, in order, if as many."""
         rest: defaultdict[str, list[str]] = defaultdict(list)
         for started in (transfer.started for transfer in transfers):
             if self._like(started) is None:

@@ -183,8 +183,7 @@ class ShardvizApp(ResilientApp):
         self._show_keys()
 
     def _show_headline(self) -> None:
-        """Say the problem where its fields are not on screen; above the player, the collective that it
-        plays."""
+        """Say the problem where its fields are not on screen; above the player, the collective."""
         line, resolved = self.screen_stack[0].query_one(Headline), self.state.resolved
         line.resolved, line.of_collective = resolved, self.state.area == "step"
         is_own = line.of_collective and resolved.draft.collective is not None

@@ -214,8 +214,7 @@ class LayoutPane(Pane):
         self._point(self.cursor)
 
     def _point(self, cursor: CellCursor) -> None:
-        """Put the cursor on a cell. The picture has what it needs, as far as the words of the cell under it
-        leave it that; at least a half."""
+        """Put the cursor on a cell. The picture has what the words below leave it, at least a half."""
         self.cursor = cursor
         width, height = self.size
         room = height

@@ -53,9 +53,8 @@ def ring(pattern: Pattern, pieces: int | None) -> Rounds:
 
 
 def _passing(n: int, step: int, reach: int, number: int) -> Sends:
-    """Round `number` (from 0) of an all_to_all hop by hop, for the blocks that go 1 to `reach` hops: every
-    member sends to the one `step` (1 or -1) further all that it was sent the round before and that has
-    further to go."""
+    """Round `number` (from 0) of an all_to_all hop by hop: every member sends on to the one `step` (1 or -1)
+    further what it was sent the round before and that has further to go, `reach` hops in all."""
     hops, member = np.arange(number + 1, reach + 1), np.arange(n)
     origin = (member - step * number) % n
     chunk = (origin * n)[:, None] + (origin[:, None] + step * hops) % n

@@ -347,8 +347,7 @@ class MlirPage(FoldedPage):
 
 
 def _name(line: str) -> str:
-    """``add.1`` of ``ROOT %add.1 = …``, ``main`` of ``ENTRY %main (…``, ``%1`` of ``%1 = sdy.…``. MLIR's
-    names are numbers, and keep their sign."""
+    """``add.1`` of ``ROOT %add.1 = …``, ``main`` of ``ENTRY %main (…``, ``%1`` of ``%1 = sdy.…``."""
     words = line.split(maxsplit=2)
     name = next((word for word in words if word not in ("ROOT", "ENTRY")), "")
     short = name.removeprefix("%")
