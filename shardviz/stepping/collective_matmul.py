@@ -93,11 +93,15 @@ class BlockwiseMatmul:
         return tuple(slots)
 
     @cached_property
+    def rest_seconds(self) -> float:
+        """Seconds of the rounds after those beside which blocks are multiplied."""
+        every = range(self.rounds, self.run.schedule.rounds)
+        return math.fsum(self.run.timeline[index].seconds for index in every)
+
+    @property
     def seconds(self) -> float:
         last = self.slots[-1]
-        later = range(self.rounds, self.run.schedule.rounds)
-        rest = math.fsum(self.run.timeline[index].seconds for index in later)
-        return max(last.work[1], last.sends[1]) + rest
+        return max(last.work[1], last.sends[1]) + self.rest_seconds
 
     @property
     def apart_seconds(self) -> float:

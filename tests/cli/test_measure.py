@@ -87,7 +87,7 @@ def test_the_file_is_written_before_a_page_that_cannot_be(monkeypatch, tmp_path)
     def gone(*_):
         raise OSError("the terminal is gone")
 
-    monkeypatch.setattr("shardviz.cli.measure._show_end", gone)
+    monkeypatch.setattr("shardviz.render.measurements.rows_words", gone)
     file = tmp_path / "ours.toml"
     with pytest.raises(OSError, match="gone"):
         run(["measure", "copy", "--devices", "1", "--sizes", "4KiB", *QUICK, "-o", str(file)])
@@ -95,7 +95,7 @@ def test_the_file_is_written_before_a_page_that_cannot_be(monkeypatch, tmp_path)
 
 
 def test_a_file_that_cannot_be_written_loses_no_page(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("shardviz.cli.measure._check_writable", lambda *_: None)
+    monkeypatch.setattr("os.access", lambda *_: True)
     words = ["measure", "copy", "--devices", "1", "--sizes", "4KiB", *QUICK, "-o"]
     assert run([*words, str(tmp_path / "nowhere" / "ours.toml")]) == 2
     out, err = capsys.readouterr()
