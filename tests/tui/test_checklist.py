@@ -84,7 +84,7 @@ CHECKLIST = {
     "F1 for the part with the keys": (f"{HERE}::test_f1_is_about_the_part_that_has_the_keys",),
     "plain keys only": (f"{HERE}::test_every_key_is_one_that_every_terminal_sends",),
     "keys can be remapped": (
-        "tests/tui/test_own_keys.py::test_the_application_has_them_everywhere",
+        "tests/tui/test_own_keys.py::test_the_application_has_them_everywhere_and_again_when_the_file_changes",
         "tests/tui/test_own_keys.py::test_what_cannot_be_is_refused_by_name",
         "tests/tui/test_own_keys.py::test_a_refused_file_leaves_the_usual_keys_and_says_why",
     ),
