@@ -12,7 +12,7 @@ from shardviz.errors import CompilerError
 from shardviz.forms.enter import enter
 from shardviz.forms.form import ProblemForm
 from shardviz.render.programs.target_answers import SPINNER
-from shardviz.tui import compiler_queries
+from shardviz.tui import targets_pane
 from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until
 
 DRAFTS = {
@@ -185,7 +185,7 @@ def test_who_waits_sees_for_how_long_and_nothing_turns_where_nothing_may(monkeyp
         app.animation_level = "none"
         await until(pilot, lambda: "… shardy  asked" in text_of(app))
         since = app.state.queries.answers["shardy"].since
-        monkeypatch.setattr(compiler_queries, "time", SimpleNamespace(monotonic=lambda: since + 65.04))
+        monkeypatch.setattr(targets_pane, "time", SimpleNamespace(monotonic=lambda: since + 65.04))
         await until(pilot, lambda: "… shardy  asked  65.0 s" in text_of(app))
         assert not set(SPINNER) & set(text_of(app))
 
