@@ -9,8 +9,10 @@ from pathlib import Path
 
 from shardviz.errors import QuestionError, did_you_mean, quote
 from shardviz.tui.registry import AREAS, COMMANDS, set_own_keys, table_of
+from shardviz.user_files import open_file
 
 FILE = "keys.toml"
+MAX_BYTES = 100_000
 NAMED = (
     *("enter", "escape", "space", "tab", "shift+tab", "backspace", "delete", "insert"),
     *("up", "down", "left", "right", "home", "end", "pageup", "pagedown"),
@@ -29,11 +31,11 @@ def keys_path() -> Path:
 
 
 def version(path: Path) -> tuple[int, ...]:
-    """Numbers that differ when a file was written anew; none where it cannot be looked at."""
+    """Numbers that differ when a file was written anew; the error's where it cannot be looked at."""
     try:
         status = path.stat()
-    except OSError:
-        return ()
+    except OSError as error:
+        return (error.errno or 0,)
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
@@ -61,7 +63,11 @@ def _read(path: Path, where: str) -> dict[str, tuple[str, ...]]:
     import tomllib  # few people have such a file
 
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        with open_file(path) as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise QuestionError(f"{where} has more than {MAX_BYTES:,} bytes", "it is a file of keys")
+        document = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise QuestionError(f"{where} is not TOML: {error}", 'write [step] and below it play = "p"') from None
     tables = {table_of(area): area for area in AREAS}

@@ -158,6 +158,12 @@ def test_a_file_that_cannot_be_read_is_told(path):
     assert use_own_keys(path) is None
     path.mkdir()
     assert "keys.toml' cannot be read" in use_own_keys(path).message
+    path.rmdir()
+    os.mkfifo(path)
+    assert "keys.toml' cannot be read: it is not a file" in use_own_keys(path).message
+    path.unlink()
+    path.write_text("#" * 100_001)
+    assert "keys.toml' has more than 100,000 bytes" in use_own_keys(path).message
 
 
 def test_a_command_whose_keys_were_taken_away_is_not_in_the_footer():

@@ -54,8 +54,8 @@ class LocalFunction:
     function that is not pointwise what writes it. Over dimensions that the result lacks the points
     are summed, or with `averages` their mean is taken, or with `takes_largest` the largest of the part of
     each device, then of all by a `pmax`. Of an operand in `looks_up` no more elements are read than the
-    result has. With `multiplies_matrices` it is bound by the peak of a chip, as matrix products are. It
-    `keeps_integers` where it makes whole numbers of whole numbers. Some are `of_positive` numbers alone."""
+    result has. With `multiplies_matrices` it is bound by the peak of a chip, as matrix products are. With
+    `keeps_integers` integers give integers; with `of_positive` the operands must be positive."""
 
     operands: int | None
     linearity: Linearity
