@@ -1,6 +1,6 @@
 """The functions of a program's statements, one entry each: in which operands it is linear, which says how its
 work may be split, its FLOPs, its JAX code and its derivatives; and what a statement costs a device. How calls
-in a program's text become such statements, `lowering` says."""
+in a program's text become such statements, `calls` says."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ class LocalFunction:
     are summed, or with `averages` their mean is taken, or with `takes_largest` the largest of the part of
     each device, then of all by a `pmax`. Of an operand in `looks_up` no more elements are read than the
     result has. With `multiplies_matrices` it is bound by the peak of a chip, as matrix products are. With
-    `keeps_integers` integers give integers; with `of_positive` the operands must be positive."""
+    `keeps_integers` integers give integers; with `of_positive` the operands must be positive; queries and
+    keys `of_one_sequence` are equally many; a function that `makes_places` has them as one more dimension of
+    its result."""
 
     operands: int | None
     linearity: Linearity
@@ -70,6 +72,8 @@ class LocalFunction:
     multiplies_matrices: bool = False
     keeps_integers: bool = False
     of_positive: bool = False
+    of_one_sequence: bool = False
+    makes_places: bool = False
 
     def may_pend(self, operand: int) -> bool:
         """This operand may come with pending sums, alone or with all others by `linearity`."""
@@ -125,16 +129,15 @@ def _of_two(sign: str, function: str) -> LocalFunction:
     return LocalFunction(2, "none", 1, f"jnp.{function}({{0}}, {{1}})", takes)
 
 
-def _attention(name: str, flops: int) -> LocalFunction:
+def _attention(name: str, flops: int, of_one_sequence: bool = False) -> LocalFunction:
     """Each gradient takes queries, keys and values, from which the scores are computed again."""
     shares = {"query": flops, "key": 2 * flops, "value": 2 * flops}
     takes = tuple(
         _own(f"{name}_{operand}", own, JaxCode.attention_gradient, 0, 1, 2, multiplies_matrices=True)
         for operand, own in shares.items()
     )
-    return LocalFunction(
-        3, "product", 2 * flops, JaxCode.attention, takes, linear_in=(2,), multiplies_matrices=True
-    )
+    fields = {"linear_in": (2,), "multiplies_matrices": True, "of_one_sequence": of_one_sequence}
+    return LocalFunction(3, "product", 2 * flops, JaxCode.attention, takes, **fields)  # type: ignore[arg-type]
 
 
 def _of_mean(part: Statement) -> Derivatives:
@@ -201,11 +204,11 @@ PROGRAM_FUNCTIONS = {
         2, 0, JaxCode.take, _OF_TAKE, None, counted="result", looks_up=(0,), keeps_integers=True
     ),
     "attention": _attention("attention", 2),
-    "causal_attention": _attention("causal_attention", 1),
+    "causal_attention": _attention("causal_attention", 1, of_one_sequence=True),
     "top_k": LocalFunction(
         1, "none", 2, JaxCode.top_k, (_own("top_k", 1, "{0} * ({1} != 0)", RESULT),), counted="operand"
     ),
-    "slots": LocalFunction(1, "none", 2, JaxCode.slots, (None,), counted="result"),
+    "slots": LocalFunction(1, "none", 2, JaxCode.slots, (None,), counted="result", makes_places=True),
 }
 """The functions that a program may write."""
 
@@ -232,8 +235,8 @@ def statement_code(
         code = written.pointwise(function.code, function.averages)
     else:
         code = function.code(written)
-    # The code of slots says the dtype of the result.
-    if statement.result.dtype == statement.operands[0].dtype or statement.function == "slots":
+    # The code of places says the dtype of the result.
+    if statement.result.dtype == statement.operands[0].dtype or function.makes_places:
         return code
     return f"({code}).astype({dtype_code(statement.result.dtype)})"
 

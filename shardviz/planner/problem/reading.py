@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
@@ -24,6 +24,9 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 with LazyImports():
     from shardviz.notation import program as programs
     from shardviz.planner.problem import lowering
+
+if TYPE_CHECKING:
+    from shardviz.planner.problem.lowered import ArrayUse, LoweredStatement
 
 Names = tuple[tuple[str, ...], str]
 """Names of one einsum's operands and of its result."""
@@ -251,18 +254,18 @@ def program_problem(
     known = {**(written or {}), **(specs or {})}
     is_open = ranked and specs is None and written is None
 
-    def array(use: lowering.ArrayUse, spec: PartitionSpec | None) -> ShardedArray:
+    def array(use: ArrayUse, spec: PartitionSpec | None) -> ShardedArray:
         shape = tuple(sizes[dim] for dim in use.dims)
         own = "s32" if use.name in lowered.integers else (dtypes or {}).get(use.name, dtype)
         return ShardedArray(use.name, use.dims, shape, own, spec)
 
-    def operand(use: lowering.ArrayUse) -> ShardedArray:
+    def operand(use: ArrayUse) -> ShardedArray:
         """An argument with its spec, or a result with the constraint that its use writes."""
         if use.name not in lowered.arguments:
             return array(use, use.spec)
         return array(use, known.get(use.name, None if is_open else PartitionSpec.replicated(len(use.dims))))
 
-    def statement(one: lowering.LoweredStatement) -> Statement:
+    def statement(one: LoweredStatement) -> Statement:
         arrays = tuple(map(operand, one.operands)), array(one.result, known.get(one.result.name))
         return Statement(one.einsum, *arrays, one.function, one.merged, one.whole, number=one.number)
 

@@ -9,12 +9,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import NotationError, QuestionError, quote
+from shardviz.lazy_names import LazyImports
 from shardviz.notation.einsum import Einsum
 from shardviz.notation.numbers import parse_sizes
 from shardviz.planner.problem import PaddedDim, Problem
 
+with LazyImports():
+    from shardviz.planner.problem import functions
+
 if TYPE_CHECKING:
-    from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, LoweredStatement
+    from shardviz.planner.problem.lowered import ArrayUse, LoweredStatement
+    from shardviz.planner.problem.lowering import LoweredProgram
 
 DEFAULT_SIZES = (1024, 2048, 8192)
 """The sizes of the first three dimensions; others have `OTHER_SIZE`."""
@@ -60,7 +65,9 @@ def program_sizes(lowered: LoweredProgram, given: Mapping[str, int], text: str) 
     _check_names(given, lowered.dims, text)
     sizes = _Sizes(lowered, given)
     derived = {whole for statement in lowered.statements for whole, _ in statement.merged}
-    derived.update(_places(statement) for statement in lowered.statements if statement.function == "slots")
+    derived.update(
+        _places(one) for one in lowered.statements if functions.FUNCTIONS[one.function].makes_places
+    )
     usual = usual_sizes([dim for dim in lowered.dims if dim not in derived])
     sizes.spread()
     # Those that follow from others come last, for the places of an array that does not say its experts.
@@ -93,9 +100,10 @@ class _Sizes:
             for statement in self._lowered.statements:
                 for whole, factors in statement.merged:
                     self._product(whole, factors, statement.result)
-                if statement.function == "slots":
+                function = functions.FUNCTIONS[statement.function]
+                if function.makes_places:
                     self._capacity(statement)
-                if statement.function == "causal_attention":
+                if function.of_one_sequence:
                     self._same_length(statement)
 
     def _differ(self, own: str, other: str) -> bool:

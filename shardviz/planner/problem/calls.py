@@ -1,0 +1,257 @@
+"""The calls of functions as statements: what each takes beside arrays, and the statements that it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NoReturn
+
+from shardviz.errors import plural, quote
+from shardviz.notation.program import Expression, FunctionCall, Literal, Mention
+from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS
+from shardviz.planner.problem.lowered import PART, ArrayUse, Dims, StatementWriter, WantedResult
+
+
+class FunctionLowering(StatementWriter):
+    """A method for each kind of function."""
+
+    def _expression(self, value: Expression, target: WantedResult = PART) -> ArrayUse:
+        raise NotImplementedError
+
+    def _pointwise(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """A function of each element; of two arrays one may lack dimensions of the other."""
+        operands = call.operands
+        if call.function == "divide" and isinstance(operands[1], Literal):
+            if not operands[1].value:
+                self._fail("an array is divided by 0,", call, "divide by another number")
+            use = self._expression(operands[0], target.of_operand(operands[0]))
+            return self._emit("scale", (use,), use.dims, target, number=1 / operands[1].value)
+        self._check_count(call, PROGRAM_FUNCTIONS[call.function].operands or 1)
+        kept = WantedResult(kept=frozenset(target.dims or target.kept))
+        uses = tuple(self._expression(operand, kept.of_operand(operand)) for operand in operands)
+        largest = max(uses, key=lambda use: len(use.dims))
+        for use in uses:
+            if missing := use.without(largest.dims):
+                does = f"takes the {call.function} of"
+                if call.function in ("add", "subtract", "divide"):
+                    does = f"{call.function}s"
+                doing = f"{target.name or self._name} {does} {largest} and {use}"
+                own = f"{self._all_sized(missing)} of {use.name} {'is' if len(missing) == 1 else 'are'}"
+                others = f"{self._all_sized(largest.without(use.dims))} of {largest.name}"
+                hint = "both need the same dimensions, or one a subset of the other's"
+                self._fail(f"{doing}, but {own} not {others},", call, hint)
+        return self._emit(call.function, uses, largest.dims, target)
+
+    def _scale(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        array, factor = self._arrays(call, 2)
+        self._check_within(factor, array, call)
+        return self._emit("multiply", (array, factor), array.dims, target)
+
+    def _reduction(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        array, dims, _ = self._along(call, dims=None)
+        return self._emit(call.function, (array,), array.without(dims), target)
+
+    def _softmax(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """Also written ``softmax(X, M, Z)``, in parts of a row: no row need be on one device."""
+        if len(call.operands) == 3:
+            return self._pointwise(call, target)
+        array, dims, _ = self._along(call)
+        rows = self._raised_rows(array, array.without(dims))
+        return self._emit("softmax", (array, *rows), array.dims, target)
+
+    def _log_sum_exp(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        array, dims, _ = self._along(call)
+        kept = array.without(dims)
+        return self._emit("add_log", self._raised_rows(array, kept), kept, target)
+
+    def _raised_rows(self, array: ArrayUse, kept: Dims) -> tuple[ArrayUse, ArrayUse]:
+        """The largest of each row, and the sum of the exponentials of what is left without it."""
+        largest = self._emit("max", (array,), kept)
+        return largest, self._emit("sum_exp", (array, largest), kept)
+
+    def _sum_exp(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        array, dims, (largest,) = self._along(call, arrays=2)
+        self._check_within(largest, array, call)
+        return self._emit("sum_exp", (array, largest), array.without(dims), target)
+
+    def _pick(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        array, places, kept = self._at_places(call)
+        return self._emit("pick", (array, places), kept, target)
+
+    def _cross_entropy(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """The logarithm of the sum of exponentials, less the element at the place."""
+        array, places, kept = self._at_places(call)
+        every = self._emit("add_log", self._raised_rows(array, kept), kept)
+        own = self._emit("pick", (array, places), kept)
+        return self._emit("subtract", (every, own), kept, target)
+
+    def _at_places(self, call: FunctionCall) -> tuple[ArrayUse, ArrayUse, Dims]:
+        array, dims, (places,) = self._along(call, arrays=2)
+        example = f"{call.function}({CALLS[call.function][2]})"
+        self._take_integers(places, call, f"the places are an argument: {example}")
+        kept = array.without(dims)
+        if {*places.dims} != {*kept}:
+            problem = f"{places} must have all dimensions of {array} but {dims[0]},"
+            self._fail(problem, call, f"write {example}")
+        return array, places, kept
+
+    def _norm(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """``layer_norm`` takes the mean away before, and may add a bias behind the scale."""
+        is_layer = call.function == "layer_norm"
+        array, dims, weights = self._along(call, weights=1 + is_layer)
+        for weight in weights:
+            self._check_within(weight, array, call)
+        if is_layer:
+            mean = self._emit("mean", (array,), array.without(dims))
+            array = self._emit("subtract", (array, mean), array.dims)
+        squares = self._emit("mean_square", (array,), array.without(dims))
+        made = self._emit("normalize", (array, squares), array.dims, PART if weights else target)
+        for function, weight in zip(("multiply", "add"), weights, strict=False):
+            own = target if weight is weights[-1] else PART
+            made = self._emit(function, (made, weight), array.dims, own)
+        return made
+
+    def _take(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        table, places = self._arrays(call, 2)
+        self._take_integers(places, call, "take rows at an argument: take(W[v, d], T[b, t])")
+        if shared := [dim for dim in places.dims if dim in table.dims]:
+            problem = f"{shared[0]} is a dimension of both {table} and {places},"
+            self._fail(problem, call, "the table has dimensions of its own")
+        return self._emit("take", (table, places), (*places.dims, *table.dims[1:]), target)
+
+    def _attention(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """With grouped heads the queries have a dimension more. No score is ever kept (flash attention)."""
+        queries, keys, values = self._arrays(call, 3)
+        if set(keys.dims) != set(values.dims):
+            problem = f"the keys {keys} and the values {values} have other dimensions,"
+            self._fail(problem, call, "give both the same dimensions")
+        along = keys.without(queries.dims)
+        # The queries' sequence stands where the keys' does, the heads of a group behind those of the keys.
+        index = keys.dims.index(along[0]) if len(along) == 1 else len(queries.dims)
+        own, behind = queries.dims[index : index + 1], queries.dims[index + 1 :]
+        shared = tuple(dim for dim in behind if dim in keys.dims)
+        is_like_keys = (*queries.dims[:index], *along, *shared) == keys.dims
+        if not is_like_keys or not own or own[0] in keys.dims or not shared or behind[0] != shared[0]:
+            place = "another sequence in the same place, and perhaps heads of a group"
+            problem = f"the queries {queries} must have the dimensions of the keys {keys}, {place},"
+            hint = "attention(Q[b, t, n, h], K[b, s, n, h], V[b, s, n, h])"
+            self._fail(problem, call, f"write {hint}, with grouped heads Q[b, t, n, g, h]")
+        whole = (*along, *keys.dims[-1:])
+        return self._emit(call.function, (queries, keys, values), queries.dims, target, whole=whole)
+
+    def _top_k(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """The largest along a dimension, and zero for all others."""
+        count = call.operands[-1] if len(call.operands) == 3 else None
+        if not isinstance(count, Literal) or count.value < 1 or count.value % 1:
+            self._fail_form(call)
+        array, dims, _ = self._along(replace(call, operands=call.operands[:2]))
+        return self._emit("top_k", (array,), array.dims, target, whole=dims, number=count.value)
+
+    def _slots(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """1 where a token has the place of those that chose an expert, in order; some have no place."""
+        if len(call.operands) != 3:
+            self._fail_form(call)
+        array, dims, _ = self._along(replace(call, operands=call.operands[:2]))
+        places = self._dim(call.operands[2], call)
+        if places in array.dims:
+            problem = f"{array} already has the dimension {places},"
+            self._fail(problem, call, "choose another name for the places")
+        return self._emit("slots", (array,), (*array.dims, places), target, whole=dims)
+
+    def _reshape(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """``reshape(P, q=nh)``: q becomes n and h, or n and h, side by side, become q."""
+        if len(call.operands) != 1 or not call.merges:
+            self._fail_form(call)
+        array = self._expression(call.operands[0])
+        dims = array.dims
+        for whole, factors in call.merges:
+            old, new = ((whole,), factors) if whole in dims else (factors, (whole,))
+            index = dims.index(old[0]) if old[0] in dims else 0
+            if dims[index : index + len(old)] != old:
+                problem = f"{array} has neither {whole} nor {', '.join(factors)} side by side,"
+                self._fail(problem, call, self._has(array))
+            dims = (*dims[:index], *new, *dims[index + len(old) :])
+        return self._emit("reshape", (array,), dims, target, merged=call.merges)
+
+    # The arguments of functions.
+
+    def _along(
+        self, call: FunctionCall, *, arrays: int = 1, dims: int | None = 1, weights: int = 0
+    ) -> tuple[ArrayUse, Dims, tuple[ArrayUse, ...]]:
+        """The first array, its dimensions behind so many `arrays` (None: at least one), and the other arrays,
+        of which as many as `weights` may follow."""
+        most = len(call.operands) if dims is None else arrays + dims + weights
+        if not arrays + (dims or 1) <= len(call.operands) <= most:
+            self._fail_form(call)
+        stop = None if dims is None else arrays + dims
+        array = self._expression(call.operands[0])
+        along = tuple(self._dim(operand, call) for operand in call.operands[arrays:stop])
+        for dim in along:
+            if dim not in array.dims:
+                problem = f"{call.function} is along {quote(dim, 30)}, which {array} lacks,"
+                self._fail(problem, call, self._has(array))
+        others = (*call.operands[1:arrays], *(call.operands[stop:] if stop else ()))
+        return array, along, tuple(self._expression(other) for other in others)
+
+    def _arrays(self, call: FunctionCall, count: int) -> list[ArrayUse]:
+        self._check_count(call, count)
+        return [self._expression(operand) for operand in call.operands]
+
+    def _dim(self, value: Expression, call: FunctionCall) -> str:
+        if not isinstance(value, Mention) or value.array is not None:
+            self._fail(f"{call.function} takes the name of a dimension here,", value, "write for example d")
+        return value.name
+
+    def _take_integers(self, places: ArrayUse, call: FunctionCall, hint: str) -> None:
+        if places.name not in self.arguments:
+            self._fail(f"{places.name} holds no whole numbers,", call, hint)
+        self.integers.add(places.name)
+
+    def _check_count(self, call: FunctionCall, count: int) -> None:
+        if len(call.operands) != count:
+            arrays = plural(count, "array")
+            problem = f"{call.function} takes {arrays}, not {len(call.operands)},"
+            self._fail(problem, call, f"give it {arrays}")
+
+    def _check_within(self, factor: ArrayUse, array: ArrayUse, call: FunctionCall) -> None:
+        for dim in factor.without(array.dims):
+            problem = f"{call.function} has {self._sized(dim)} of {factor}, which {array} lacks,"
+            hint = f"the dimensions of {array.name} are {', '.join(map(self._sized, array.dims))}"
+            self._fail(problem, call, hint)
+
+    def _has(self, array: ArrayUse) -> str:
+        return f"the dimensions of {array.name} are {', '.join(array.dims)}"
+
+    def _fail_form(self, call: FunctionCall) -> NoReturn:
+        _, words, example = CALLS[call.function]
+        self._fail(f"{call.function} takes {words},", call, f"write {call.function}({example})")
+
+
+CALLS = {
+    "scale": (FunctionLowering._scale, "", ""),
+    **dict.fromkeys(
+        ("sum", "mean", "mean_square", "max"),
+        (FunctionLowering._reduction, "an array and dimensions", "X, d"),
+    ),
+    "softmax": (FunctionLowering._softmax, "an array and a dimension", "X, d"),
+    "sum_exp": (FunctionLowering._sum_exp, "an array, what is taken from it and a dimension", "X, M, d"),
+    "log_sum_exp": (FunctionLowering._log_sum_exp, "an array and a dimension", "X, d"),
+    "pick": (FunctionLowering._pick, "an array, places and a dimension", "X[b, v], T[b], v"),
+    "cross_entropy": (
+        FunctionLowering._cross_entropy,
+        "an array, places and a dimension",
+        "X[b, v], T[b], v",
+    ),
+    "rms_norm": (FunctionLowering._norm, "an array, a dimension and perhaps a scale", "X, d"),
+    "layer_norm": (FunctionLowering._norm, "an array, a dimension and perhaps a scale and a bias", "X, d"),
+    "take": (FunctionLowering._take, "", ""),
+    "attention": (FunctionLowering._attention, "", ""),
+    "causal_attention": (FunctionLowering._attention, "", ""),
+    "top_k": (FunctionLowering._top_k, "an array, a dimension and how many are kept", "X, e, 2"),
+    "slots": (
+        FunctionLowering._slots,
+        "an array, a dimension and the dimension of places",
+        "G[b, t, e], t, c",
+    ),
+    "reshape": (FunctionLowering._reshape, "an array and equations of dimensions", "P, q=nh"),
+}
+"""How functions that are not of each element are taken apart; what one takes, in words and as an example."""
