@@ -401,7 +401,7 @@ def _inspected(
 
 
 def _ends(compiled: Any) -> ProgramEnds:
-    """The results of a JAX `Compiled`; of its arguments the text tells all."""
+    """The results of a JAX `Compiled`, and XLA's shardings of both ends."""
     if not hasattr(compiled, "out_info"):  # as in JAX's older releases
         return ProgramEnds()
     tree = sys.modules["jax"].tree_util
@@ -417,10 +417,9 @@ def _ends(compiled: Any) -> ProgramEnds:
             tree.tree_flatten_with_path(compiled.out_info)[0], shardings, strict=True
         )
     ]
-    # Private, and the same in jax 0.8.3 to 0.12: what XLA says, whichever class JAX has made of it.
-    pairs = zip(results, shardings, strict=True)
-    written = [str(sharding._to_xla_hlo_sharding(len(one.shape))) for one, sharding in pairs]
-    return ProgramEnds((), results, written)
+    executable, of_xla = compiled.runtime_executable(), sys.modules["jaxlib.xla_client"].HloSharding
+    ends = (executable.get_parameter_shardings(), executable.get_output_shardings())
+    return ProgramEnds((), results, *([str(of_xla.from_proto(one)) for one in end or ()] for end in ends))
 
 
 def _with_ids(collectives: Sequence[Collective], ids: Sequence[int] | None) -> tuple[Collective, ...]:

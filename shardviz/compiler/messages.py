@@ -151,7 +151,7 @@ class Output:
     none), `located` Shardy's module with the place of each operation, `warnings` XLA's log about arrays that
     it replicates. `memory` is there with costs, and for a program that does not fit. `settled_by` is a result
     whose sharding JAX wants to know, and a spec that it accepts. `reshards` are None where Shardy has refused
-    the program, and `result_shardings` as HLO writes them."""
+    the program, and `shardings` are those of arguments and results as HLO writes them."""
 
     result: TargetResult
     partitioned: str | None = None
@@ -161,7 +161,7 @@ class Output:
     settled_by: tuple[str, PartitionSpec] | None = None
     warnings: str = ""
     reshards: ExplicitReshards | None = None
-    result_shardings: tuple[str, ...] = ()
+    shardings: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
 
 class Channel:

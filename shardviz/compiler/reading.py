@@ -138,7 +138,7 @@ def read_program(
         output.reshards,
         program,
         options,
-        output.result_shardings,
+        output.shardings,
     )
 
 

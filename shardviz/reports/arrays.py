@@ -77,10 +77,11 @@ class ProgramArray:
 
 @dataclass(frozen=True)
 class ProgramEnds:
-    """A program's arguments and results before it was compiled, and HLO's shardings of the results after."""
+    """A program's arguments and results before it was compiled, and HLO's shardings of both after."""
 
     arguments: Sequence[LoweredArray] = ()
     results: Sequence[LoweredArray] = ()
+    argument_shardings: Sequence[str] = ()
     result_shardings: Sequence[str] = ()
 
 
@@ -166,7 +167,10 @@ def _arguments(index: Instructions, mesh: Mesh, ends: ProgramEnds) -> Iterator[P
     for one in arguments_in(index):
         placed = PlacedArray(one.shape.dtype, one.shape.sizes, one.bytes, one.space)
         given = ends.arguments[one.number] if one.number < len(ends.arguments) else None
-        row = _end("argument", placed, written_spec(one.sharding, mesh, len(placed.sizes)), given, mesh)
+        # XLA's texts say it up to jax 0.11.
+        told = ends.argument_shardings[one.number : one.number + 1]
+        sharding = one.sharding or "".join(told)
+        row = _end("argument", placed, written_spec(sharding, mesh, len(placed.sizes)), given, mesh)
         row = replace(row, name=one.path or row.name)
         if given is not None and given.is_donated and not one.is_donated:
             lost = Mark("not reused", "donated, and no output reuses its memory", one.bytes)

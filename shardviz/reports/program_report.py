@@ -184,7 +184,7 @@ class TargetProgram:
     reshards: ExplicitReshards | None = field(default=None, repr=False)
     lowered: LoweredModule | None = field(default=None, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict)
-    result_shardings: tuple[str, ...] = ()
+    shardings: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def target(self) -> str:
@@ -212,7 +212,7 @@ class TargetProgram:
         module, lowered, mesh = self.module, self.lowered, self.mesh
         if module is None or lowered is None or mesh is None:
             return ()
-        ends = ProgramEnds(lowered.arguments, lowered.results, self.result_shardings)
+        ends = ProgramEnds(lowered.arguments, lowered.results, *self.shardings)
         values = self.explicit_reshards.values
         if not isinstance(module, HloModule):
             return partitioned_arrays(self.answer.text, mesh, ends, values)

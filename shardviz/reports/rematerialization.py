@@ -137,6 +137,8 @@ def _is_made_whole(gather: Collective, meeting: Meeting, mesh: Mesh) -> bool:
     if math.prod(gather.result_shape) not in map(math.prod, (shape, *padded)):
         return False
     split = [dim for dim, own in enumerate(before.dims) if set(gather.axes) & set(own)]
+    if gather.dim is not None and gather.result_shape in (shape, *padded):
+        return gather.dim in split
     sizes = {whole[dim] for whole in (shape, *padded) for dim in split}
     from_all = gather.group_size == math.prod(before.parts(mesh))
     return from_all or gather.dim is None or gather.result_shape[gather.dim] in sizes

@@ -124,15 +124,21 @@ def _compiled(report: Callable[[str], None], question: ModuleQuestion) -> Output
         )
 
     executable, output = xla.output_of(question, compile_with)
-    given = [] if executable is None else executable.get_output_shardings() or []
     is_asked = _is_for_shardy(module) and not question.changes
     return replace(
         output,
         result=replace(output.result, placement=placement),
         warnings="\n".join(warnings[0]),
         reshards=explicit_reshards(question.code) if is_asked else None,
-        result_shardings=tuple(str(HloSharding.from_proto(each)) for each in given),
+        shardings=((), ()) if executable is None else _shardings(executable),
     )
+
+
+def _shardings(executable: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Those of the arguments and of the results, as HLO writes them; none on one device."""
+    ends = (executable.get_parameter_shardings(), executable.get_output_shardings())
+    arguments, results = (tuple(str(HloSharding.from_proto(each)) for each in end or ()) for end in ends)
+    return arguments, results
 
 
 CRASHING_JAX = (0, 9, 2)
