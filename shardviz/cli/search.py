@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 )
 @options.count("--batch", "Sequences of a model's step; default: one per device.", 1)
 @options.count("--sequence", "Tokens of a model's sequences; default: up to 4096.", 1)
-@options.count("--microbatches", "Microbatches of a pipeline; default: the best number.", 1)
+@options.count("--microbatches", "Microbatches of a train step; default: the best number.", 1)
 @options.count("--interleave", "Runs of layers of a pipeline's stage; default: the best number.", 1)
 @options.count(
     "--compile compiled", "Compile the best N for the machine, and rank them by the compiler's schedule.", 1

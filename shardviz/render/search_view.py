@@ -121,6 +121,8 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
     lines += sentence(overtaking_words([(entry.seconds, entry.overlapped_seconds) for entry in shown]), width)
     lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette, columns_shown)]
     said = [Text(f"   {line}", "dim") for line in command_lines(opened, width - 3)] if opened else []
+    if opened and shown[0].stage is not None:
+        said += sentence("This command takes the batch at once, not in microbatches.", width, 3, "   ", "dim")
     return [*lines, *(said if all(line.cell_len <= width for line in said) else []), Text()]
 
 

@@ -20,7 +20,7 @@ def test_a_machine_is_needed():
     ("words", "message"),
     [
         ({"overlap": "some"}, "'some' is not an overlap policy"),
-        ({"microbatches": 0}, "a pipeline has at least 1 microbatch, not 0"),
+        ({"microbatches": 0}, "a step has at least 1 microbatch, not 0"),
     ],
 )
 def test_what_is_refused(words, message):

@@ -26,7 +26,7 @@ from shardviz.planner.search.mesh_ranking import (
     with_order,
     with_smallest_machine,
 )
-from shardviz.planner.search.program_tables import ProgramTables
+from shardviz.planner.search.program_tables import MovedArray, ProgramTables
 from shardviz.planner.search.question import question_from_text
 from shardviz.planner.search.rules import ShardingRules, parse_axes
 from shardviz.planner.states.moves import StateSpace
@@ -250,7 +250,9 @@ def test_xla_takes_as_many_bytes_of_arguments(text, printed_by):
 
 
 def test_the_smallest_machine_that_would_do_is_named():
-    answer = best_meshes(asked(f"{MLP} x 500", training=TRAINING, machine="v5e:2x4", axes="fsdp,tensor"))
+    answer = best_meshes(
+        asked(f"{MLP} x 500", training=TRAINING, machine="v5e:2x4", axes="fsdp,tensor", microbatches=1)
+    )
     assert answer.found == ()
     named = with_smallest_machine(answer).smallest_machine
     assert best_meshes(replace(answer.question, machine=named_machine(named))).found
@@ -395,7 +397,7 @@ def test_no_way_of_a_search_takes_less_than_the_cheapest_moves(axes):
         array = statement.part.result
         befores = tuple(dict.fromkeys(choice.states[-1] for choice in statement.choices))
         afters = tables.states[statement.variables[-1]]
-        seconds = tables.moves.table(array.shape, array.dtype, befores, afters)
+        seconds = tables.moves.table(MovedArray(array.shape, array.dtype), befores, afters)
         for before, row in zip(befores, seconds, strict=True):
             cheapest = least_costs(space, ArrayKind(array.shape, array.dtype), prices, {before: 0})
             for after, own in zip(afters, row, strict=True):

@@ -60,9 +60,36 @@ def test_the_best_choice_is_the_best_of_all():
     assert chosen.remat == "none"
 
 
+@pytest.mark.parametrize(("axes", "times"), [("fsdp", 4), ("data", 1)])
+def test_gradients_of_parts_of_the_batch_are_added_up(axes, times):
+    """A part gathers parameters and scatters gradients once more, where they are sharded (ZeRO-3); gradients
+    of copies are summed at the end (PyTorch's `no_sync`). The backward pass of a part needs its activations
+    alone, and gradients of all layers lie beside them."""
+    training = Training("none", Optimizer("adam"))
+    one, four = (best(axes, training, microbatches=count).found[0] for count in (1, 4))
+    sent = [dict(each.time.communication)[(axes,)] for each in (one, four)]
+    assert sent[1] == pytest.approx(times * sent[0])
+    # Of 16 layers X, H and gelu(H), in bf16, and the gradients of both matrices, in f32.
+    kept = 16 * EXAMPLES // 16 * 2 * (MODEL + 2 * HIDDEN)
+    gradients = 16 * 2 * MODEL * HIDDEN * 4 // (16 if axes == "fsdp" else 1)
+    largest = EXAMPLES // 16 * 4 * HIDDEN
+    held = one.memory_bytes - four.memory_bytes
+    assert held == pytest.approx(max(kept, gradients) - kept / 4 - gradients, abs=largest)
+
+
+def test_a_batch_is_taken_in_parts_only_where_memory_is_lacking():
+    training, wide = Training("none", Optimizer("adam")), "b=512Ki,d=2Ki,f=8Ki"
+    assert best("fsdp,tensor", training).found[0].stage is None
+    assert not best("fsdp", training, sizes=wide, microbatches=1).found
+    found = best("fsdp", training, sizes=wide).found[0]
+    every = [best("fsdp", training, sizes=wide, microbatches=2**power).found for power in range(1, 8)]
+    assert found.seconds == pytest.approx(min(each[0].seconds for each in every if each))
+    assert found.stage.words.endswith("microbatches")
+
+
 def test_where_nothing_fits_options_that_do_are_named():
     small = {"axes": "data", "training": Training("none", Optimizer("adam")), "sizes": "b=256Ki,d=2Ki,f=8Ki"}
-    answer = with_smallest_machine(best(**small))
+    answer = with_smallest_machine(best(**small, microbatches=1))
     assert answer.found == ()
     assert answer.fitting_options == "--remat layer"
     found = best(**{**small, "training": Training("layer", Optimizer("adam"))}).found[0]

@@ -54,6 +54,8 @@ ROUNDING = 1e-9
 """The part of a sum by which it may be wrong."""
 CLOSE = 1e-3
 """A sharding within this part of its bound is not improved."""
+LIMITED = 1.01
+"""Seconds over their bound from which on memory may be what costs them."""
 MAX_MESHES = 20_000
 MAX_INTERLEAVE = 8
 """Runs of layers of a stage."""
@@ -252,13 +254,8 @@ def _on_mesh(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays])
     runs = stages * (question.interleave or 1) if stages > 1 else 1
     if layers % runs:
         return InfeasibleMesh(mesh, f"{layers} layers are not divisible into {runs} parts of a pipeline"), 0
-    outcomes = {}
-    for remat, asked in question.by_remat.items():
-        if stages > 1:
-            one = PipelineStage(pipeline, stages, layers / stages, 1)
-            outcomes[remat] = _best_stages(asked, mesh, ways, one)
-        else:
-            outcomes[remat] = _of_stage(asked, mesh, ways, None)
+    one = PipelineStage(pipeline, stages, layers / stages, 1)
+    outcomes = {remat: _best_stages(asked, mesh, ways, one) for remat, asked in question.by_remat.items()}
     remat, (best, shardings) = min(outcomes.items(), key=lambda item: _order(item[1]))
     return (replace(best, remat=remat) if isinstance(best, MeshSharding) else best), shardings
 
@@ -271,26 +268,47 @@ def _order(outcome: Outcome) -> tuple[float, ...]:
     return 1.0, result.memory_bytes or inf
 
 
+def _is_unlimited(result: MeshSharding | InfeasibleMesh) -> bool:
+    """Return whether less memory would change nothing."""
+    if isinstance(result, InfeasibleMesh):
+        return not result.memory_bytes
+    return result.seconds <= result.least_seconds * LIMITED
+
+
 def _best_stages(
     question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], one: PipelineStage
 ) -> Outcome:
-    """The best numbers of microbatches and of runs of layers: from one pair to a better one beside it."""
+    """The best numbers of microbatches and of runs of layers: from one pair to a better one beside it. One
+    stage takes several microbatches only where memory is what limits it."""
     kinds = {axis.name: axis.kind for axis in question.axes}
     copies = prod(size for axis, size in mesh.shape.items() if kinds[axis] in ("data", "fsdp"))
     examples = max(1, question.problem.arguments[0].shape[0] // copies)
+    microbatches, interleave = question.microbatches, question.interleave
+    if one.stages == 1:
+        microbatches, interleave = microbatches if question.training else 1, 1
     looked_at: dict[tuple[int, int], Outcome] = {}
 
     def look_at(count: int, runs: int) -> None:
         is_usual = count > 0 and examples % count == 0 and one.layers % runs == 0 and runs <= MAX_INTERLEAVE
         is_usual = is_usual and (runs == 1 or count % one.stages == 0)
-        is_asked = count == question.microbatches or question.microbatches is None
-        is_asked = is_asked and (runs == question.interleave or question.interleave is None)
+        is_asked = microbatches in (None, count) and interleave in (None, runs)
         if (count, runs) not in looked_at and is_asked and (is_usual or not looked_at):
             stage = one._replace(microbatches=count, interleave=runs)
             looked_at[count, runs] = _of_stage(question, mesh, ways, stage)
 
-    here = question.microbatches or gcd(4 * one.stages, examples), question.interleave or 1
+    usual, most = gcd(4 * one.stages, examples), examples & -examples
+    here = microbatches or (usual if one.stages > 1 else 1), interleave or 1
     look_at(*here)
+    if one.stages == 1 and microbatches is None:
+        result = looked_at[here][0]
+        if _is_unlimited(result):
+            return looked_at[here]
+        if isinstance(result, InfeasibleMesh):
+            # More parts hold less, but for gradients that then lie beside activations.
+            here = most, 1
+            look_at(*here)
+            if isinstance(looked_at[here][0], InfeasibleMesh):
+                return min(looked_at.values(), key=_order)
     while True:
         count, runs = here
         for near in (2 * count, runs), (count // 2, runs), (count, 2 * runs), (count // 2, 2 * runs):
@@ -302,13 +320,13 @@ def _best_stages(
 
 
 def _of_stage(
-    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], stage: PipelineStage | None
+    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], stage: PipelineStage
 ) -> Outcome:
-    layers = question.problem.layers if stage is None else stage.layers
+    layers = stage.layers
     held = {
         name: max(1.0, copies * layers / question.problem.layers) for name, copies in question.held.items()
     }
-    if stage is not None and question.training:
+    if question.training:
         held |= {name: held[name] * stage.in_flight for name in question.activations}
     placed = place_mesh(question.machine, with_order(question.machine, mesh))
     rules = ShardingRules(question.axes, mesh, question.roles)
@@ -318,7 +336,7 @@ def _of_stage(
     if reason := tables.uneven:
         return InfeasibleMesh(mesh, reason), 0
     limit = question.machine.device.limit_bytes
-    bubble = 0.0 if stage is None else stage.bubble
+    bubble = stage.bubble
     search = MeshSearch(tables, question.overlap, layers, bubble, limit)
     try:
         best = search.best()
@@ -354,7 +372,7 @@ def _of_stage(
         least_seconds=best.least,
         overlapped_seconds=overlapped(work, sent) * runs,
         published_seconds=share and published_step(work, sent, share) * runs,
-        stage=stage,
+        stage=stage if stage.stages > 1 or stage.microbatches > 1 else None,
     )
     return row, tables.shardings
 

@@ -84,30 +84,40 @@ class DirectWays:
         return DirectCollective(move.op, move.axes, before, after, idle)
 
 
+class MovedArray(NamedTuple):
+    """An array as its moves are priced: of a part of the batch, if that is computed in parts. A step moves it
+    `times` over; its pending sums are added up on each device first, and then made whole `sums` times."""
+
+    shape: Shape
+    dtype: str
+    times: int = 1
+    sums: int = 1
+
+
 class DirectPrices:
     """The prices of direct ways on a placed mesh."""
 
     def __init__(self, prices: Prices, mesh: Mesh, ways: DirectWays) -> None:
         self._prices, self._mesh, self._ways = prices, mesh, ways
 
-    def table(self, shape: Shape, dtype: str, befores: tuple[State, ...], afters: tuple[State, ...]) -> Table:
+    def table(self, array: MovedArray, befores: tuple[State, ...], afters: tuple[State, ...]) -> Table:
         """Seconds from each state to each; whole values do not become pending sums."""
         numbers = self._ways.between(befores, afters)
         seconds = np.zeros(len(self._ways.ways))
         for number in np.flatnonzero(np.bincount(numbers.ravel())).tolist():
-            seconds[number] = self._seconds(shape, dtype, number)
+            seconds[number] = self._seconds(array, number)
         prices: Table = seconds[numbers]
         return prices
 
     @remembered
-    def _seconds(self, shape: Shape, dtype: str, number: int) -> float:
+    def _seconds(self, array: MovedArray, number: int) -> float:
         way = self._ways.ways[number]
-        return inf if way is None else sum(self._part(shape, dtype, collective)[1] for collective in way)
+        return inf if way is None else sum(self._part(array, collective)[1] for collective in way)
 
-    def parts(self, shape: Shape, dtype: str, before: State, after: State) -> tuple[Part, ...]:
+    def parts(self, array: MovedArray, before: State, after: State) -> tuple[Part, ...]:
         """The collectives of a way, in order."""
         way = self._ways.ways[self._ways.between((before,), (after,))[0, 0]]
-        return tuple(self._part(shape, dtype, collective) for collective in way or ())
+        return tuple(self._part(array, collective) for collective in way or ())
 
     def local_bytes(self, shape: Shape, dtype: str, dims: Dims) -> int:
         return array_bytes(self.local_shape(shape, dims), dtype)
@@ -121,7 +131,8 @@ class DirectPrices:
         return self._mesh.group_size(axes)
 
     @remembered
-    def _part(self, shape: Shape, dtype: str, collective: DirectCollective) -> Part:
+    def _part(self, array: MovedArray, collective: DirectCollective) -> Part:
+        shape, dtype, times, sums = array
         before, after = (
             self.local_bytes(shape, dtype, dims) for dims in (collective.before, collective.after)
         )
@@ -133,7 +144,8 @@ class DirectPrices:
             if any(size % self._group_size(axes) == 0 for size in shape):
                 seconds = seconds_of(collective.op, axes, before // self._group_size(more), after)
                 cheapest = min(cheapest, (axes, seconds), key=lambda part: part[1])
-        return cheapest
+        axes, seconds = cheapest
+        return axes, seconds * (sums if collective.op == "psum" else times)
 
 
 @dataclass(frozen=True)
@@ -175,7 +187,8 @@ class StatementTable(NamedTuple):
 class PipelineStage(NamedTuple):
     """The stages along a mesh axis: each computes `layers`, of `microbatches` parts of the batch one after
     the other (1F1B: Narayanan and others 2021), and sends each to the next. With an `interleave` of 2 a stage
-    has every second half of its layers: it waits half as long and sends twice as often."""
+    has every second half of its layers: it waits half as long and sends twice as often. A single stage adds
+    up the gradients of the parts: it gathers and scatters for each, and sums over copies at the end."""
 
     axis: str
     stages: int
@@ -303,11 +316,20 @@ class ProgramTables:
         """For each operand of a statement, and last the result, seconds by split and state."""
         statement = self.statements[number]
         needed = zip(*(choice.states for choice in statement.choices), strict=True)
-        *operands, made = zip(statement.arrays, statement.variables, needed, strict=True)
-        of = self.moves.table
-        before = (of(array.shape, array.dtype, self.states[name], own).T for array, name, own in operands)
+        moved = map(self._moved, [statement.part] * len(statement.arrays), statement.arrays)
+        *operands, made = zip(moved, statement.variables, needed, strict=True)
+        before = (self.moves.table(array, self.states[name], own).T for array, name, own in operands)
         array, name, own = made
-        return [*before, of(array.shape, array.dtype, own, self.states[name])]
+        return [*before, self.moves.table(array, own, self.states[name])]
+
+    def _moved(self, part: Statement, array: ShardedArray) -> MovedArray:
+        """An array of a statement as it is moved: an activation with each part of the batch, a parameter or
+        its gradient with each where one stage has all layers."""
+        roles, times = self.rules.roles, self._microbatches
+        if roles.examples.intersection(array.dims):
+            return MovedArray(self._of_microbatch(array, array.shape, times), array.dtype, times, times)
+        is_once = part.phase == "optimizer" or self._stage is None or self._stage.stages > 1
+        return MovedArray(array.shape, array.dtype, 1 if is_once else times)
 
     @cached_property
     def _memory(self) -> dict[str, Table]:
@@ -359,9 +381,8 @@ class ProgramTables:
             for index, (array, variable) in enumerate(zip(table.arrays, table.variables, strict=True)):
                 state, own = states[variable], choice.states[index]
                 is_result = index == len(table.arrays) - 1
-                for axes, seconds in self.moves.parts(
-                    array.shape, array.dtype, *((own, state) if is_result else (state, own))
-                ):
+                ends = (own, state) if is_result else (state, own)
+                for axes, seconds in self.moves.parts(self._moved(part, array), *ends):
                     (hidden if table.hideable[index] else exposed).append((part.phase, axes, seconds))
                 # A copy of an operand that is moved first, and a result that is not kept as it is made, but
                 # for pending sums, whose totals take their place.
@@ -369,7 +390,7 @@ class ProgramTables:
                 if moved or (is_result and not self._held.get(array.name)):
                     held_beside += self._live_bytes(array, own)
             largest = max(largest, held_beside)
-        if (stage := self._stage) is not None:
+        if (stage := self._stage) is not None and stage.stages > 1:
             # What a stage has made it sends to the next, or gradients back.
             result, axes = self.problem.forward[-1].result, (stage.axis,)
             size = self._bytes(result, states[self.rules.roles.leader(result.name)]) // stage.microbatches
@@ -383,7 +404,8 @@ class ProgramTables:
         return ProgramSharding(dict(states), *timed, kept + largest, longest)
 
     def _kept(self, states: Mapping[str, State]) -> float:
-        """Bytes that a device keeps through the step: activations or the gradients that take their place."""
+        """Bytes that a device keeps through the step: activations or the gradients that take their place;
+        both where gradients of several parts of the batch are added up."""
         phases = {part.result.name: part.phase for part in self.problem.parts}
         if (passed := self.problem.passed_on) is not None:
             phases[passed.name] = "forward"
@@ -393,7 +415,7 @@ class ProgramTables:
             kept += copies * size
             if (phase := phases.get(name)) in others:
                 others[phase] += copies * size
-        return kept - min(others.values())
+        return kept if self._microbatches > 1 else kept - min(others.values())
 
     def _waiting(self, states: Mapping[str, State]) -> list[int]:
         """For each statement the bytes of other results that wait for a later one and are not kept."""

@@ -34,7 +34,7 @@ class SearchQuestion:
     """A program whose arrays may be split in any way, but for those that have a spec: its forward statements
     `problem`, on a mesh of the axes' names; `training` makes a train step of them, with one of `remats` if
     there are any. With a pipeline axis each stage computes `microbatches` parts of the batch one after the
-    other, in `interleave` runs of its layers; the search chooses what is None. `unnamed` are results that the
+    other, in `interleave` runs of its layers; without one a train step may; the search chooses what is None. `unnamed` are results that the
     text gives no name, whose shardings a row leaves to the planner; a model has a `name`."""
 
     problem: Problem
@@ -54,7 +54,7 @@ class SearchQuestion:
             raise QuestionError(problem, f"choose one of {', '.join(OVERLAPS)}")
         for name, count in (("microbatch", self.microbatches), ("run of layers", self.interleave)):
             if count is not None and count < 1:
-                problem = f"a pipeline has at least 1 {name}, not {count}"
+                problem = f"a step has at least 1 {name}, not {count}"
                 raise QuestionError(problem, "leave it out, and the search chooses")
         if self.training and self.training.optimizer and self.training.optimizer.over:
             problem = "a search itself chooses the axes that shard the optimizer's state"
