@@ -33,9 +33,10 @@ OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)
 class SearchQuestion:
     """A program whose arrays may be split in any way, but for those that have a spec: its forward statements
     `problem`, on a mesh of the axes' names; `training` makes a train step of them, with one of `remats` if
-    there are any. With a pipeline axis each stage computes `microbatches` parts of the batch one after the
-    other, in `interleave` runs of its layers; without one a train step may; the search chooses what is None. `unnamed` are results that the
-    text gives no name, whose shardings a row leaves to the planner; a model has a `name`."""
+    there are any. A train step, and each stage along a pipeline axis, computes `microbatches` parts of the
+    batch one after the other, a stage in `interleave` runs of its layers; the search chooses what is None.
+    `unnamed` are results that the text gives no name, whose shardings a row leaves to the planner; a model
+    has a `name`."""
 
     problem: Problem
     machine: Machine
