@@ -104,7 +104,7 @@ def explain(
       position.
     - `specs`: text, or for each operand a `PartitionSpec`, `NamedSharding`, `jax.Array` or
       `jax.ShapeDtypeStruct`; the mesh, sizes and dtype of these are used.
-    - `sizes`: elements by dimension.
+    - `sizes`: elements by dimension. `dtype`: the element type, also of single arrays: "bf16,W1=int8".
     - `target`: names as for ``--target``, or a list of them; "none" asks the planner only. `timeout`: seconds
       per target.
     - `machine`: the hardware that times are for; default: the first TPU or GPU target, else an assumed v5e.

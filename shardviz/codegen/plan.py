@@ -240,7 +240,7 @@ class _Writer:
             if operand.name == array.name
         ]
         part, index = uses[0]
-        if part.function in ("take", "pick") and index == 1:
+        if index in FUNCTIONS[part.function].selects:
             rows = part.operands[0]
             most = next(n for dim, n in zip(rows.dims, rows.shape, strict=True) if dim not in array.dims)
             return f"rng.integers(0, {most}, {shape}).astype({dtype})"

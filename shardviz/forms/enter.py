@@ -21,7 +21,8 @@ from shardviz.notation.mesh import mesh_in_text, parse_mesh, spec_alone
 from shardviz.notation.program import joined_lines
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.spec_string import is_named, parse_named_specs, parse_specs
-from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
+from shardviz.planner.problem.dtypes import parse_dtypes
+from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.targets import parse_targets
 
 with LazyImports():
@@ -81,7 +82,7 @@ _ENTERED: dict[str, Callable[..., ProblemForm | None]] = {
     "mesh": replace_mesh,
     "einsum": _enter_einsum,
     "sizes": enter_sizes,
-    "dtype": lambda form, text: replace(form, dtype=canonical_dtype(text.strip())),
+    "dtype": lambda form, text: replace(form, dtype=str(parse_dtypes(text))),
     "axis_types": lambda form, text: replace(
         form, axis_types=lowered if (lowered := text.strip().lower()) in ("auto", "explicit") else text
     ),

@@ -15,6 +15,7 @@ from shardviz.notation.mesh import ROW_MAJOR, parse_mesh
 from shardviz.notation.numbers import parse_sizes
 from shardviz.notation.program import joined_lines
 from shardviz.notation.spec_string import is_named, parse_specs
+from shardviz.planner.problem.dtypes import parse_dtypes
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.targets import parse_targets
@@ -59,7 +60,7 @@ def form_from_options(
         einsum="",
         specs=(),
         sizes=sizes_text(given),
-        dtype=problem.result.dtype,
+        dtype=str(parse_dtypes(dtype)),
         axis_types=axis_types,
         targets=",".join(target.name for target in parse_targets(targets, asked.size)) or "none",
         machine=one_line(machine or "").strip(),

@@ -13,11 +13,11 @@ from shardviz.forms.form import FLAG, PROBLEM_FIELDS, ArrayRow, FieldError, Prob
 from shardviz.forms.parsing import Einsums, looks_like_command, parsed, reader_errors
 from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import Plan
-from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem import Problem, Statement, dtypes
 from shardviz.planner.problem.reading import program_problem
 from shardviz.planner.problem.sizes import padded
 from shardviz.planner.problem.training import Training, parse_optimizer, parse_remat
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.targets import Target, parse_targets
 
 with LazyImports():
@@ -244,9 +244,9 @@ class _Resolver:
     def stated(self, mesh: Mesh | None, einsums: Einsums | None) -> Problem | None:
         """The problem; None where a field that it needs is wrong."""
         draft = self.draft
-        dtype = ""
+        given = dtypes.Dtypes()
         with self._field("dtype", draft.dtype):
-            dtype = canonical_dtype(draft.dtype)
+            given = dtypes.parse_dtypes(draft.dtype)
         self._check_choice("axis_types", "is not an axis type", "the axis types are auto and explicit")
         self._check_choice("objective", "is not an objective", "the objectives are given, time and bytes")
         train = None if mesh is None else self._training(mesh)
@@ -261,19 +261,22 @@ class _Resolver:
         for row, spec in zip(einsums.rows, specs, strict=True):
             with self._field("sizes"):
                 shape = tuple(size[dim] for dim in row.dims)
-                arrays.append(ShardedArray(row.name, row.dims, shape, dtype or ProblemForm.dtype, spec))
+                arrays.append(ShardedArray(row.name, row.dims, shape, given.usual, spec))
         if self.errors:
             return None
         axis_types: Literal["auto", "explicit"] = "explicit" if draft.axis_types == "explicit" else "auto"
         if einsums.program is not None:
             by_name = {array.name: array.spec for array in arrays}
-            problem = program_problem(einsums.program, mesh, by_name, size, dtype, axis_types)
+            usual = dtypes.Dtypes(given.usual)
+            problem = program_problem(einsums.program, mesh, by_name, size, usual, axis_types)
         else:
             parts = (
                 Statement(part, tuple(arrays[operand] for operand in operands), arrays[result])
                 for part, (operands, result) in zip(einsums.parts, einsums.places, strict=True)
             )
             problem = Problem(mesh, tuple(parts), axis_types)
+        with self._field("dtype", draft.dtype):
+            problem = dtypes.with_dtypes(problem, given.own)
         objective = cast("Objective", draft.objective)
         with self._field("specs"):
             problem = replace(padded(problem), layers=einsums.layers, objective=objective)

@@ -18,6 +18,7 @@ from shardviz.models.model import LAYER, Architecture, ArchitectureParameter, Mo
 from shardviz.models.rule_set import SplitModel, SplitParameter
 from shardviz.models.sources import bare_name
 from shardviz.planner.problem import Problem
+from shardviz.planner.problem.dtypes import Dtypes
 from shardviz.planner.problem.reading import program_problem, read_program
 from shardviz.planner.problem.sizes import program_sizes
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
@@ -136,11 +137,13 @@ def _problem(text: str, of: Architecture, weights: Weights, mesh: Mesh, tokens: 
     size = program_sizes(lowered, {dim: known[dim] for dim in lowered.dims if dim in known}, "")
     stream = PartitionSpec((*tokens.spec.dims, ()))
     specs = {"x": stream, "y": stream} | dict.fromkeys(("tokens", "labels", "loss"), tokens.spec)
-    dtypes = {name: dtype for name, (_, _, dtype) in weights.items()}
+    # A layer converts its weights to the dtype of the activations.
+    dtypes = {statement.result.name: of.dtype for statement in lowered.statements}
+    dtypes |= {name: dtype for name, (_, _, dtype) in weights.items() if name in lowered.arguments}
     if cache := tokens.cache:
         kept = ("keys", "values", "new_keys", "new_values")
         specs |= dict.fromkeys(kept, cache.decided_spec)
-        dtypes |= dict.fromkeys(kept, cache.dtype)
+        dtypes |= {name: cache.dtype for name in kept if name in {use.name for use in lowered.uses}}
     if "loss" not in lowered.named:
         # The logits are split as the tokens, and over the axes of the vocabulary that these leave free.
         _, table, _ = next(weights[name] for name in ("lm_head", "embed_tokens", "wte") if name in weights)
@@ -148,7 +151,7 @@ def _problem(text: str, of: Architecture, weights: Weights, mesh: Mesh, tokens: 
         free = tuple(axis for axis in table.dims[0] if whole_axis(axis) not in used)
         specs["logits"] = PartitionSpec((*tokens.spec.dims, free))
     specs |= {name: spec for name, (_, spec, _) in weights.items()}
-    return program_problem(lowered, mesh, specs, size, of.dtype, "auto", dtypes=dtypes)
+    return program_problem(lowered, mesh, specs, size, Dtypes(of.dtype, dtypes), "auto")
 
 
 def _alike(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from shardviz.errors import QuestionError, plural, quote
@@ -134,6 +134,22 @@ def canonical_dtype(name: str) -> str:
         problem = f"unknown dtype {quote(name)}"
         raise QuestionError(problem, "use for example bf16, f32, f16, f8e4m3fn, s8, s32")
     return dtype
+
+
+def promoted_dtype(dtypes: Iterable[str]) -> str:
+    """The dtype in which arrays of these meet, as of `jax.numpy.promote_types`; where JAX has none, as for
+    floats of 8 bits beside others, the wider one, to which these are to be converted."""
+    every = sorted({*dtypes} - {"pred"}, key=BITS.__getitem__) or ["pred"]
+    for family in ("c", "f"):
+        own = [dtype for dtype in every if dtype.removeprefix("b").startswith(family)]
+        widest = [dtype for dtype in own if BITS[dtype] == BITS[own[-1]]]
+        if own:
+            # Neither of two forms of one width holds the other's numbers.
+            return own[-1] if len(widest) == 1 else "bf16" if BITS[own[-1]] < 16 else "f32"
+    bits = BITS[every[-1]]
+    if f"u{bits}" in every and any(dtype.startswith("s") for dtype in every):
+        return f"s{min(max(32, bits), 2 * bits)}"
+    return every[-1]
 
 
 def jax_name(dtype: str) -> str:

@@ -198,7 +198,7 @@ def _rows(problem: Problem) -> dict[str, int]:
     return {
         part.operands[1].name: size
         for part in problem.parts
-        if part.function in ("take", "pick")
+        if FUNCTIONS[part.function].selects == (1,)
         for dim, size in zip(part.einsum.operands[0], part.operands[0].shape, strict=True)
         if dim not in part.einsum.operands[1] and dim not in part.result.dims
     }

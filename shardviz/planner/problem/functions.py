@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from shardviz.planner.problem import Statement
 from shardviz.planner.problem.jax_code import WHOLE, JaxCode, LocalDims, dtype_code
 from shardviz.sharding import array_bytes
-from shardviz.sharding.array import BITS
+from shardviz.sharding.array import BITS, promoted_dtype
 
 Shape = tuple[int, ...]
 Linearity = Literal["product", "sum", "none"]
@@ -54,10 +54,11 @@ class LocalFunction:
     function that is not pointwise what writes it. Over dimensions that the result lacks the points
     are summed, or with `averages` their mean is taken, or with `takes_largest` the largest of the part of
     each device, then of all by a `pmax`. Of an operand in `looks_up` no more elements are read than the
-    result has. With `multiplies_matrices` it is bound by the peak of a chip, as matrix products are. With
-    `keeps_integers` integers give integers; with `of_positive` the operands must be positive; queries and
-    keys `of_one_sequence` are equally many; a function that `makes_places` has them as one more dimension of
-    its result."""
+    result has; one in `selects` says which elements are taken, and its dtype is none of numbers. With
+    `multiplies_matrices` it is bound by the peak of a chip, as matrix products are. With `keeps_integers`
+    integers give integers; with `of_positive` the operands must be positive; queries and keys
+    `of_one_sequence` are equally many; a function that `makes_places` has them as one more dimension of its
+    result."""
 
     operands: int | None
     linearity: Linearity
@@ -69,6 +70,7 @@ class LocalFunction:
     averages: bool = False
     takes_largest: bool = False
     looks_up: tuple[int, ...] = ()
+    selects: tuple[int, ...] = ()
     multiplies_matrices: bool = False
     keeps_integers: bool = False
     of_positive: bool = False
@@ -117,16 +119,16 @@ def _own(name: str, flops: int, code: Code, *takes: Taken, **fields: object) -> 
     return Derivative(f"{name}_gradient", (GRADIENT, *takes))
 
 
-def _elementwise(flops: int, code: str, derivative: Derivative, of_positive: bool = False) -> LocalFunction:
+def _elementwise(flops: int, code: str, derivative: Derivative, **fields: bool) -> LocalFunction:
     """A function of each element; a transcendental one counts as one operation."""
-    return LocalFunction(1, "none", flops, code, (derivative,), of_positive=of_positive)
+    return LocalFunction(1, "none", flops, code, (derivative,), **fields)
 
 
 def _of_two(sign: str, function: str) -> LocalFunction:
     """The larger or the smaller of two; of equal ones each has half the gradient."""
     code = f"{{0}} * (0.5 * ({{1}} {sign} {{2}}) + 0.5 * ({{1}} {sign}= {{2}}))"
     takes = (_own(function, 3, code, 0, 1), _own(function, 3, code, 1, 0))
-    return LocalFunction(2, "none", 1, f"jnp.{function}({{0}}, {{1}})", takes)
+    return LocalFunction(2, "none", 1, f"jnp.{function}({{0}}, {{1}})", takes, keeps_integers=True)
 
 
 def _attention(name: str, flops: int, of_one_sequence: bool = False) -> LocalFunction:
@@ -150,12 +152,15 @@ def _of_mean_square(part: Statement) -> Derivatives:
 
 _RAISED = "jnp.exp({0} - jax.lax.stop_gradient({1}))"
 _OF_SOFTMAX = _own("softmax", 2, "{1} * ({0} - {2})", RESULT, ROW_SUMS, linearity="sum", linear_in=(0, 2))
-_OF_TAKE = _own("take", 1, JaxCode.take_gradient, 1, counted="operand")
+_OF_TAKE = _own("take", 1, JaxCode.take_gradient, 1, counted="operand", selects=(1,))
+_OF_PICK = _own("pick", 1, JaxCode.pick_gradient, 1, counted="result", selects=(1,))
 PROGRAM_FUNCTIONS = {
     "multiply": LocalFunction(None, "product", 2, JaxCode.product, _of_multiply, keeps_integers=True),
     "add": LocalFunction(2, "sum", 1, "{0} + {1}", (PASSED_ON, PASSED_ON), keeps_integers=True),
-    "subtract": LocalFunction(2, "sum", 1, "{0} - {1}", (PASSED_ON, Derivative("negative"))),
-    "negative": LocalFunction(1, "sum", 1, "-{0}", (Derivative("negative"),)),
+    "subtract": LocalFunction(
+        2, "sum", 1, "{0} - {1}", (PASSED_ON, Derivative("negative")), keeps_integers=True
+    ),
+    "negative": LocalFunction(1, "sum", 1, "-{0}", (Derivative("negative"),), keeps_integers=True),
     "scale": LocalFunction(
         1, "sum", 1, "{0} * {number}", lambda of: (Derivative("scale", number=of.number),)
     ),
@@ -168,7 +173,9 @@ PROGRAM_FUNCTIONS = {
         _own("silu", 6, "{0} * jax.nn.sigmoid({1}) * (1 + {1} * (1 - jax.nn.sigmoid({1})))", 0),
     ),
     "gelu": _elementwise(8, "jax.nn.gelu({0})", _own("gelu", 16, "jax.vjp(jax.nn.gelu, {1})[1]({0})[0]", 0)),
-    "relu": _elementwise(1, "jax.nn.relu({0})", _own("relu", 1, "{0} * ({1} > 0)", RESULT)),
+    "relu": _elementwise(
+        1, "jax.nn.relu({0})", _own("relu", 1, "{0} * ({1} > 0)", RESULT), keeps_integers=True
+    ),
     "sigmoid": _elementwise(4, "jax.nn.sigmoid({0})", _own("sigmoid", 3, "{0} * {1} * (1 - {1})", RESULT)),
     "tanh": _elementwise(4, "jnp.tanh({0})", _own("tanh", 3, "{0} * (1 - jnp.square({1}))", RESULT)),
     "exp": _elementwise(1, "jnp.exp({0})", Derivative("multiply", (GRADIENT, RESULT))),
@@ -178,13 +185,22 @@ PROGRAM_FUNCTIONS = {
         1, "jax.lax.rsqrt({0})", _own("rsqrt", 4, "-0.5 * {0} * {1} ** 3", RESULT), of_positive=True
     ),
     "square": _elementwise(
-        1, "jnp.square({0})", _own("square", 2, "{number} * {0} * {1}", 0)._replace(number=2.0)
+        1,
+        "jnp.square({0})",
+        _own("square", 2, "{number} * {0} * {1}", 0)._replace(number=2.0),
+        keeps_integers=True,
     ),
     "sum": LocalFunction(1, "sum", 1, "{0}", (PASSED_ON,), keeps_integers=True),
     "mean": LocalFunction(1, "sum", 1, "{0}", _of_mean, averages=True),
     "mean_square": LocalFunction(1, "none", 2, "jnp.square({0})", _of_mean_square, averages=True),
     "max": LocalFunction(
-        1, "none", 1, JaxCode.largest, (_own("max", 2, "{0} * ({1} == {2})", 0, RESULT),), takes_largest=True
+        1,
+        "none",
+        1,
+        JaxCode.largest,
+        (_own("max", 2, "{0} * ({1} == {2})", 0, RESULT),),
+        takes_largest=True,
+        keeps_integers=True,
     ),
     "normalize": _of_first(
         2,
@@ -198,15 +214,29 @@ PROGRAM_FUNCTIONS = {
     ),
     "softmax": LocalFunction(3, "none", 3, f"{_RAISED} / {{2}}", (_OF_SOFTMAX, None, None)),
     "add_log": LocalFunction(2, "none", 2, "jax.lax.stop_gradient({0}) + jnp.log({1})", (None, DIVIDED)),
-    "pick": _of_first(2, 1, JaxCode.pick, _own("pick", 1, JaxCode.pick_gradient, 1, counted="result"), None),
+    "pick": _of_first(2, 1, JaxCode.pick, _OF_PICK, None, selects=(1,), keeps_integers=True),
     "reshape": LocalFunction(1, "sum", 0, JaxCode.reshape, (Derivative("reshape"),), keeps_integers=True),
     "take": _of_first(
-        2, 0, JaxCode.take, _OF_TAKE, None, counted="result", looks_up=(0,), keeps_integers=True
+        2,
+        0,
+        JaxCode.take,
+        _OF_TAKE,
+        None,
+        counted="result",
+        looks_up=(0,),
+        selects=(1,),
+        keeps_integers=True,
     ),
     "attention": _attention("attention", 2),
     "causal_attention": _attention("causal_attention", 1, of_one_sequence=True),
     "top_k": LocalFunction(
-        1, "none", 2, JaxCode.top_k, (_own("top_k", 1, "{0} * ({1} != 0)", RESULT),), counted="operand"
+        1,
+        "none",
+        2,
+        JaxCode.top_k,
+        (_own("top_k", 1, "{0} * ({1} != 0)", RESULT),),
+        counted="operand",
+        keeps_integers=True,
     ),
     "slots": LocalFunction(1, "none", 2, JaxCode.slots, (None,), counted="result", makes_places=True),
 }
@@ -225,18 +255,37 @@ FUNCTIONS = {
 """These, and those that only gradients and optimizers take."""
 
 
+def computed_dtype(part: Statement) -> str:
+    """The dtype to which a statement's operands are converted, and which its code makes: JAX's, where whole
+    numbers become f32 in functions that do not keep them, and a sum of narrow ones is one of 32 bits."""
+    function = FUNCTIONS[part.function]
+    taken = (array.dtype for index, array in enumerate(part.operands) if index not in function.selects)
+    dtype = promoted_dtype(taken)
+    if dtype.removeprefix("b").startswith(("f", "c")):
+        return dtype
+    if not function.keeps_integers:
+        return "f32"
+    is_narrow = part.function in ("sum", "pick") and part.einsum.contracted and BITS[dtype] < 32
+    return ("u32" if dtype.startswith("u") else "s32") if is_narrow else dtype
+
+
 def statement_code(
     statement: Statement, operands: Sequence[str], out_sharding: str = "", local: LocalDims = WHOLE
 ) -> str:
     """The JAX expression of a statement's result; `out_sharding` is what an einsum is told of its result."""
     function = FUNCTIONS[statement.function]
-    written = JaxCode(statement, tuple(operands), out_sharding, local)
+    dtype = computed_dtype(statement)
+    taken = tuple(
+        code if array.dtype == dtype or index in function.selects else f"{code}.astype({dtype_code(dtype)})"
+        for index, (array, code) in enumerate(zip(statement.operands, operands, strict=True))
+    )
+    written = JaxCode(statement, taken, out_sharding, local)
     if isinstance(function.code, str):
         code = written.pointwise(function.code, function.averages)
     else:
         code = function.code(written)
     # The code of places says the dtype of the result.
-    if statement.result.dtype == statement.operands[0].dtype or function.makes_places:
+    if statement.result.dtype == dtype or function.makes_places:
         return code
     return f"({code}).astype({dtype_code(statement.result.dtype)})"
 
@@ -285,8 +334,8 @@ def is_matmul(part: Statement) -> bool:
 
 
 def matmul_dtype(part: Statement) -> str:
-    """The dtype of a statement's matrix products, that of its largest elements; "" where it has none: only
+    """The dtype of a statement's matrix products; "" where it has none: only
     these are bound by a chip's published peak, all else by its HBM."""
     if not is_matmul(part) and not FUNCTIONS[part.function].multiplies_matrices:
         return ""
-    return max((array.dtype for array in part.operands), key=BITS.__getitem__)
+    return computed_dtype(part)

@@ -19,11 +19,11 @@ from shardviz.notation.program import is_program, split_layers
 from shardviz.notation.spec_string import SpecPart, is_named, parse_named_specs, parse_specs, write_spec
 from shardviz.planner.problem import UNNAMED, Problem, Statement, unused_name
 from shardviz.planner.problem.sizes import dimension_sizes, padded, program_sizes, usual_sizes
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 with LazyImports():
     from shardviz.notation import program as programs
-    from shardviz.planner.problem import lowering
+    from shardviz.planner.problem import dtypes, lowering
 
 if TYPE_CHECKING:
     from shardviz.planner.problem.lowered import ArrayUse, LoweredStatement
@@ -57,7 +57,8 @@ def problem_from_text(
         lowered = read_program(text, parse_sizes(sizes), mesh.shape)
         size = program_sizes(lowered, parse_sizes(sizes), sizes)
         by_name = None if specs is None else _named_specs(lowered, mesh, specs, ranked)
-        problem = program_problem(lowered, mesh, by_name, size, canonical_dtype(dtype), axis_types, ranked)
+        given = dtypes.parse_dtypes(dtype)
+        problem = program_problem(lowered, mesh, by_name, size, given, axis_types, ranked)
         return replace(problem, layers=layers)
     if specs is not None:
         _check_mesh(specs, mesh)
@@ -84,15 +85,15 @@ def problem_from_text(
         given = tuple(SpecPart((None,) * len(einsum.operands)) for einsum in einsums)
     else:
         _check_fit(einsums, names, given, specs or "", ranked)
-    size, dtype = dimension_sizes(einsums, sizes), canonical_dtype(dtype)
+    size, known = dimension_sizes(einsums, sizes), dtypes.parse_dtypes(dtype)
     parts = []
     for einsum, named, part in zip(einsums, names, given, strict=True):
         arrays = tuple(
-            ShardedArray(name, dims, tuple(size[dim] for dim in dims), dtype, spec)
+            ShardedArray(name, dims, tuple(size[dim] for dim in dims), known.usual, spec)
             for name, dims, spec in _rows(einsum, named, part)
         )
         parts.append(Statement(einsum, arrays[:-1], arrays[-1]))
-    return padded(Problem(mesh, tuple(parts), axis_types, layers=layers))
+    return padded(dtypes.with_dtypes(Problem(mesh, tuple(parts), axis_types, layers=layers), known.own))
 
 
 def _named_parts(
@@ -240,13 +241,12 @@ def program_problem(
     mesh: Mesh,
     specs: Specs | None,
     sizes: Mapping[str, int],
-    dtype: str,
+    given: dtypes.Dtypes,
     axis_types: Literal["auto", "explicit"],
     ranked: bool = False,
-    dtypes: Mapping[str, str] | None = None,
 ) -> Problem:
     """The problem of a program's statements, with the elements of all dimensions; its arguments are split as
-    its subscripts say, or as `specs` say by name. All arrays have the `dtype`, but those in `dtypes`.
+    its subscripts say, or as `specs` say by name, and have the dtypes that are `given`.
     Arguments of which nothing is said are whole, or open (None) where nothing is said at all and the problem
     is to be `ranked`; such results are open. Raises `NotationError` for a spec that is said twice."""
     _check_said_once(lowered, specs or {})
@@ -256,7 +256,7 @@ def program_problem(
 
     def array(use: ArrayUse, spec: PartitionSpec | None) -> ShardedArray:
         shape = tuple(sizes[dim] for dim in use.dims)
-        own = "s32" if use.name in lowered.integers else (dtypes or {}).get(use.name, dtype)
+        own = "s32" if use.name in lowered.integers else given.usual
         return ShardedArray(use.name, use.dims, shape, own, spec)
 
     def operand(use: ArrayUse) -> ShardedArray:
@@ -272,7 +272,7 @@ def program_problem(
     statements = tuple(map(statement, lowered.statements))
     taken = {operand.name for statement in statements for operand in statement.operands}
     returned = (statement.result.name for statement in statements[:-1] if statement.result.name not in taken)
-    return padded(Problem(mesh, statements, axis_types, tuple(returned)))
+    return padded(dtypes.with_dtypes(Problem(mesh, statements, axis_types, tuple(returned)), given.own))
 
 
 def written_specs(lowered: lowering.LoweredProgram) -> dict[str, PartitionSpec | None] | None:
