@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from shardviz.planner.problem import Statement
 from shardviz.planner.problem.jax_code import WHOLE, JaxCode, LocalDims, dtype_code
@@ -119,7 +119,7 @@ def _own(name: str, flops: int, code: Code, *takes: Taken, **fields: object) -> 
     return Derivative(f"{name}_gradient", (GRADIENT, *takes))
 
 
-def _elementwise(flops: int, code: str, derivative: Derivative, **fields: bool) -> LocalFunction:
+def _elementwise(flops: int, code: str, derivative: Derivative, **fields: Any) -> LocalFunction:
     """A function of each element; a transcendental one counts as one operation."""
     return LocalFunction(1, "none", flops, code, (derivative,), **fields)
 

@@ -52,13 +52,13 @@ def problem_from_text(
 
     Raises `QuestionError` (`NotationError` where a place in the text can be shown) when something cannot be
     read, or does not fit: ranks, counts, sizes, axes. A size that its axes do not divide is padded."""
+    known = dtypes.parse_dtypes(dtype)
     text, layers = split_layers(text)
     if is_program(text):
         lowered = read_program(text, parse_sizes(sizes), mesh.shape)
         size = program_sizes(lowered, parse_sizes(sizes), sizes)
         by_name = None if specs is None else _named_specs(lowered, mesh, specs, ranked)
-        given = dtypes.parse_dtypes(dtype)
-        problem = program_problem(lowered, mesh, by_name, size, given, axis_types, ranked)
+        problem = program_problem(lowered, mesh, by_name, size, known, axis_types, ranked)
         return replace(problem, layers=layers)
     if specs is not None:
         _check_mesh(specs, mesh)
@@ -85,7 +85,7 @@ def problem_from_text(
         given = tuple(SpecPart((None,) * len(einsum.operands)) for einsum in einsums)
     else:
         _check_fit(einsums, names, given, specs or "", ranked)
-    size, known = dimension_sizes(einsums, sizes), dtypes.parse_dtypes(dtype)
+    size = dimension_sizes(einsums, sizes)
     parts = []
     for einsum, named, part in zip(einsums, names, given, strict=True):
         arrays = tuple(
