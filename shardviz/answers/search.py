@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError
 from shardviz.models.answer import usual_sequence
-from shardviz.models.layer_program import architecture_of, layers_text
+from shardviz.models.layer_program import architecture_of, layers_text, most_layers
 from shardviz.models.sources import read_model
 from shardviz.planner.problem.training import REMATS, parse_training
 from shardviz.planner.search.question import SearchQuestion, question_from_text
@@ -34,7 +34,8 @@ def search_question(
     """The question, checked; a `remat` of "any" is chosen, and `options` are those of `question_from_text`.
 
     A `program` without an array is the name or the path of a model: its layers, for a step of `batch`
-    sequences, by default one for each device, of `sequence` tokens. Raises `QuestionError` for an unknown
+    sequences, by default one for each device, of `sequence` tokens; of several kinds of layers those of which
+    there are the most. Raises `QuestionError` for an unknown
     model, for sizes of a model, for a batch or sequence of a program, and for words that state no question.
     """
     text, name = program, ""
@@ -43,8 +44,8 @@ def search_question(
         if sizes:
             raise QuestionError(f"the sizes of {model.name} are its own", "give --batch and --sequence alone")
         batch, sequence = batch or max(1, machine.devices), sequence or usual_sequence(model)
-        layers = architecture_of(model).layers
-        name = f"the {layers} layers of {model.name}, {batch:,} × {sequence:,} tokens"
+        layers = most_layers(architecture_of(model))
+        name = f"the {len(layers.layers)} {layers.name}s of {model.name}, {batch:,} × {sequence:,} tokens"
         text, sizes = layers_text(model, batch, sequence)
     elif batch or sequence:
         problem = "a batch and a sequence are those of a model, but this is a program"

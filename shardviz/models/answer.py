@@ -1,5 +1,5 @@
 """A question about a whole model and its answer: the memory of a device, what moves from one answer to
-another, and the step: the plans of embedding, layer, and logits, in a train step with each token's loss."""
+another, and the step: the plans of embedding, layers, and logits, in a train step with each token's loss."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import PlacedMesh
-from shardviz.models.layer_program import ModelPart, Tokens, architecture_of, model_parts, spread
+from shardviz.models.layer_program import ModelPart, Tokens, cache_bytes, model_parts
 from shardviz.models.model import Model
 from shardviz.models.rule_set import (
     FoldedParameter,
@@ -28,8 +28,7 @@ from shardviz.planner.pricing.priced_plan import PricedStep, sums_of
 from shardviz.planner.problem import Phase
 from shardviz.planner.problem.training import Optimizer, Training
 from shardviz.planner.training import state_spec, with_backward
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, canonical_dtype, shard_shape
-from shardviz.sharding.axis_parts import whole_axis
+from shardviz.sharding import Mesh, ShardedArray, array_bytes, canonical_dtype, shard_shape
 
 USUAL_SEQUENCE = 4096
 """Tokens of a sequence, where the model takes as many."""
@@ -137,6 +136,7 @@ class ModelStep:
 
     @property
     def layer(self) -> PlannedPart:
+        """The layers of the kind of which there are the most."""
         return max(self.parts, key=lambda part: part.cost.layers)
 
     @cached_property
@@ -301,17 +301,15 @@ def model_memory(question: ModelQuestion, step: ModelStep | None = None) -> Mode
     """The memory of a model; with a planned step also what that holds."""
     training, parameters = question.training, question.split.parameters
     optimizer = None if training is None else training.optimizer
-    kept = None if step is None else step.layer.cost.training_memory
-    cache, of = None, question.model.architecture
-    if of is not None:
-        keys = cache_array(question.split, question.tokens)
-        cache = of.cache_arrays * keys.bytes_per_device(question.mesh)
+    memories = [part.cost.training_memory for part in step.parts if part.part.kind] if step else []
+    kept = [memory.activations for memory in memories if memory is not None]
+    has_cache = question.model.architecture is not None
     return ModelMemory(
         parameters=question.split.bytes_per_device,
         gradients=0 if training is None else _gradient_bytes(parameters, optimizer),
         optimizer=sum(_state_bytes(each, optimizer) for each in parameters) if optimizer else 0,
-        keys_and_values=cache,
-        activations=None if kept is None else kept.activations,
+        keys_and_values=cache_bytes(question.split, question.tokens, per_device=True) if has_cache else None,
+        activations=sum(kept) if kept else None,
         working=None if step is None else _working_bytes(step, optimizer),
         limit=question.placed.machine.device.limit_bytes,
         allocated=question.placed.machine.allocated,
@@ -334,27 +332,6 @@ def _state_bytes(each: SplitParameter, optimizer: Optimizer) -> int:
     dtypes = [optimizer.master] if optimizer.master not in ("", parameter.dtype) else []
     dtypes += [optimizer.moments] * 2 if optimizer.rule == "adam" else []
     return sum(array_bytes(shard, dtype) for dtype in dtypes)
-
-
-def cache_array(split: SplitModel, tokens: Tokens, dtype: str = "") -> ShardedArray:
-    """The keys of one layer for all tokens, [b,s,k,h]; heads are split as the keys' weight is, and over as
-    much of its axes as there are too few heads for, sequences, where these divide."""
-    of = architecture_of(split.model)
-    axes = (
-        parameter.spec.dims[index]
-        for parameter in split.parameters
-        for index, dim in enumerate(parameter.parameter.dims)
-        if dim in ("kv_heads", "qkv")
-    )
-    used = {whole_axis(axis) for axis in tokens.spec.axes}
-    spread_axes = spread(next(axes, ()), [of.kv_heads, of.head_size], split.mesh)
-    heads, left = (tuple(axis for axis in group if whole_axis(axis) not in used) for group in spread_axes)
-    batch, sequence = tokens.spec.dims
-    if tokens.batch % split.mesh.group_size((*batch, *left)) == 0:
-        batch = (*batch, *left)
-    shape = (tokens.batch, tokens.sequence, of.kv_heads, of.head_size)
-    spec = PartitionSpec((batch, sequence, heads, ()))
-    return ShardedArray("keys", ("b", "s", "k", "h"), shape, dtype or of.dtype, spec)
 
 
 def _working_bytes(step: ModelStep, optimizer: Optimizer | None) -> int:
@@ -387,7 +364,7 @@ def planned_step(question: ModelQuestion) -> ModelStep:
         problem = part.problem
         if training is not None:
             # Only the layers are computed again.
-            own = training._replace(remat="none") if problem.layers == 1 else training
+            own = training if part.kind else training._replace(remat="none")
             problem = with_backward(problem, own)
         parts.append(PlannedPart(part, price(planner.plan(problem), placed)))
     return ModelStep(tuple(parts))

@@ -1,4 +1,4 @@
-"""The programs of a decoder for the planner: its embedding, one layer, and its logits with the loss.
+"""The programs of a decoder for the planner: its embedding, a layer of each kind, and its logits and loss.
 
 Arrays are called as the parameters of the checkpoint are, with the heads apart: ``q_proj[k,g,h,d]`` has k
 heads of keys, g queries for each, of size h. Biases, rotations of queries and keys and their norms are left
@@ -14,7 +14,8 @@ from itertools import chain
 from typing import TypeAlias
 
 from shardviz.errors import QuestionError
-from shardviz.models.model import LAYER, Architecture, ArchitectureParameter, Model, described_parameters
+from shardviz.models.decoder import LAYER, DecoderParameter, DecoderPart, expert_roles, parts
+from shardviz.models.model import Architecture, LayerKind, Model
 from shardviz.models.rule_set import SplitModel, SplitParameter
 from shardviz.models.sources import bare_name
 from shardviz.planner.problem import Problem
@@ -25,30 +26,41 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import SubAxis, whole_axis
 from shardviz.units import times
 
-LETTERS = {"vocab": "v", "embed": "d", "norm": "d", "mlp": "f", "experts": "e", "router": "e"}
-LETTERS |= {"heads": "kgh", "kv_heads": "kh", "qkv": "kh"}
-"""The dimensions in a program that a logical axis is made of, the major first."""
+CACHES = {
+    "attention": {"keys": "bskh", "values": "bskh"},
+    "latent": {"latents": "bsl", "ropes": "bsr"},
+    "mamba2": {"state": "btgkhn", "past_x": "btwgkh", "past_B": "btwgn", "past_C": "btwgn"},
+    "delta": {"state": "btgknh", "past_q": "btwgn", "past_k": "btwgn", "past_v": "btwgkh"},
+}
+"""The arrays of the cache of a layer, with the letters of their dimensions."""
 
 
 @dataclass(frozen=True)
 class Tokens:
     """The tokens of a step: `batch` sequences of `sequence` tokens, split by `spec` in these two. A step that
-    decodes takes one token of each, and attends to a `cache` of keys, values alike, [b,s,k,h]."""
+    `decodes` takes one token of each, whose other tokens are in a cache of `cache_dtype`."""
 
     batch: int
     sequence: int
     spec: PartitionSpec
-    cache: ShardedArray | None = None
+    decodes: bool = False
+    cache_dtype: str = ""
+
+    @property
+    def length(self) -> int:
+        """The tokens of a sequence in one step."""
+        return 1 if self.decodes else self.sequence
 
 
 @dataclass(frozen=True)
 class ModelPart:
-    """A part of a model: a problem for the planner, whose `layers` say how often it runs, and all parameters
-    of these runs. The table of tied embeddings is the embedding's."""
+    """A part of a model: a problem for the planner, whose `layers` say how often it runs, all parameters of
+    these runs, and the `kind` of layer, None for others. The table of tied embeddings is the embedding's."""
 
     name: str
     problem: Problem = field(repr=False)
     parameters: tuple[SplitParameter, ...] = field(repr=False)
+    kind: LayerKind | None = None
 
 
 def model_parts(split: SplitModel, tokens: Tokens, *, with_loss: bool = False) -> tuple[ModelPart, ...]:
@@ -57,63 +69,98 @@ def model_parts(split: SplitModel, tokens: Tokens, *, with_loss: bool = False) -
     of = architecture_of(split.model)
     known = {bare_name(parameter.parameter.name): parameter for parameter in split.parameters}
     weights: dict[str, tuple[str, PartitionSpec, str]] = {}
-    own_of_parts = []
-    for group in described_parameters(of):
-        alike = [(described, _alike(known, split.model.name, of, described)) for described in group]
-        own_of_parts.append(tuple(chain.from_iterable(own for _, own in alike)))
+    found = []
+    for part in parts(of):
+        alike = [(each, _alike(known, split.model.name, part, each)) for each in part.parameters]
         for described, own in alike:
-            roles = [f"c_attn_{part}" for part in "qkv"] if described.role == "c_attn" else [described.role]
-            if described.role:
-                weights |= dict.fromkeys(roles, _in_program(of, described, own))
-    texts = (_gpt2_texts if of.is_gpt2 else _decoder_texts)(of, with_loss, tokens.cache is not None)
-    return tuple(
-        ModelPart(name, replace(_problem(text, of, weights, split.mesh, tokens), layers=layers), own)
-        for (name, text, layers), own in zip(texts, own_of_parts, strict=True)
-    )
+            weights |= _in_program(part, described, own)
+        every = tuple(chain.from_iterable(own for _, own in alike))
+        problem = replace(_problem(part, of, weights, split, tokens, with_loss), layers=len(part.layers))
+        name = f"{part.name} and loss" if with_loss and part.name == "logits" else part.name
+        found.append(ModelPart(name, problem, every, part.kind))
+    return tuple(found)
+
+
+def most_layers(of: Architecture) -> DecoderPart:
+    """The layers of the kind of which there are the most."""
+    return max(parts(of)[1:-1], key=lambda part: len(part.layers))
 
 
 def layers_text(model: Model, batch: int, sequence: int) -> tuple[str, str]:
     """The program of a model's layers, split in no way, and the sizes of its dimensions, as a search takes
-    both. Raises `QuestionError` where no architecture is known."""
+    both; of several kinds that of `most_layers`. Raises `QuestionError` where no architecture is known."""
     of = architecture_of(model)
-    letters = {described.role: described.dims for described in described_parameters(of)[1]}
-    if "c_attn" in letters:
-        letters |= dict.fromkeys([f"c_attn_{part}" for part in "qkv"], letters["c_attn"])
+    part = most_layers(of)
     written = {
-        role: f"{role}[{','.join(''.join(_letters(dim, of) for dim in dims))}]"
-        for role, dims in letters.items()
-        if role
+        role: f"{role}[{','.join(''.join(described.letters_of(role, part.sizes)))}]"
+        for described in part.parameters
+        for role in described.roles
     }
-    texts = (_gpt2_texts if of.is_gpt2 else _decoder_texts)(of, False, False)
-    text = next(text for name, text, _ in texts if name == "layer").format_map(written)
-    known = _sizes(of, batch, sequence, sequence)
+    text = _text(part, of, False, False).format_map(written)
+    known = part.sizes | {"b": batch, "t": sequence, "s": sequence}
     used = {dim for dims in re.findall(r"\[([^\]]*)\]", text) for dim in dims.split(",")}
     sizes = ",".join(f"{dim}={size}" for dim, size in known.items() if dim in used)
-    return f"{text} x {of.layers}", sizes
+    return f"{text} x {len(part.layers)}", sizes
 
 
 def parameter_specs(model: Model, specs: Mapping[str, PartitionSpec], mesh: Mesh) -> dict[str, PartitionSpec]:
     """The specs of parameters, by words in their names, from those of a layer's program. All axes of the
     layers split the vocabulary of the tables, if they divide it."""
     of, by_name = architecture_of(model), dict[str, PartitionSpec]()
-    before, of_layer, after = described_parameters(of)
-    for described in of_layer:
-        spec = specs.get("c_attn_q" if described.role == "c_attn" else described.role)
-        if spec is not None:
-            axes = iter(spec.dims)
-            parts = ([next(axes) for _ in _letters(dim, of)] for dim in described.dims)
-            fused = tuple(tuple(chain.from_iterable(several)) for several in parts)
+    before, *_, after = parts(of)
+    part = most_layers(of)
+    for described in part.parameters:
+        role = next((role for role in described.roles if role in specs), "")
+        if role:
+            axes = iter(specs[role].dims)
+            several = ([next(axes) for _ in word] for word in described.letters_of(role, part.sizes))
+            fused = tuple(tuple(chain.from_iterable(own)) for own in several)
             by_name[described.name.rpartition(f"{LAYER}.")[2]] = PartitionSpec(fused)
     used = tuple(dict.fromkeys(axis for spec in by_name.values() for axis in spec.axes))
     used = () if of.vocab % mesh.group_size(used) else used
-    tables = (described.name for described in (*before, *after) if described.dims[0] == "vocab")
+    ends = (*before.parameters, *after.parameters)
+    tables = (described.name for described in ends if described.dims[0] == "vocab")
     return by_name | {bare_name(name): PartitionSpec((used, ())) for name in tables}
 
 
-def _sizes(of: Architecture, batch: int, tokens: int, keys: int) -> dict[str, int]:
-    sizes = {"b": batch, "t": tokens, "s": keys}
-    sizes |= {"v": of.vocab, "d": of.width, "f": of.hidden, "e": of.experts}
-    return sizes | _head_sizes(of)
+def cache_arrays(part: DecoderPart, split: SplitModel, tokens: Tokens) -> tuple[ShardedArray, ...]:
+    """The cache of a layer, of all tokens or those in its window. Heads are split as the weight that makes
+    them, and over as much of its axes as there are too few heads for, sequences, where these divide; a latent
+    vector is one for all heads, and each device has it."""
+    of, kind = architecture_of(split.model), part.kind
+    assert kind is not None
+    sizes = part.sizes | {"b": tokens.batch, "t": 1}
+    sizes["s"] = min(tokens.sequence, kind.window or tokens.sequence)
+    axes = (
+        parameter.spec.dims[index]
+        for parameter in split.parameters
+        for index, dim in enumerate(parameter.parameter.dims)
+        if dim in ("kv_heads", "qkv") or (dim == "heads" and "in_proj" in parameter.parameter.name)
+    )
+    used = {whole_axis(axis) for axis in tokens.spec.axes}
+    own = tuple(axis for axis in next(axes, ()) if whole_axis(axis) not in used)
+    batch, sequence = tokens.spec.dims
+    arrays = []
+    for name, written in CACHES[kind.mixer].items():
+        letters = tuple(letter for letter in written if letter != "g" or sizes["g"] > 1)
+        heads = [letter for letter in letters if letter in "gk"]
+        *split_axes, left = spread(own, [*(sizes[letter] for letter in heads), sizes["h"]], split.mesh)
+        specs = dict(zip(heads, split_axes, strict=True)) | {"s": sequence, "b": batch}
+        if heads and tokens.batch % split.mesh.group_size((*batch, *left)) == 0:
+            specs["b"] = (*batch, *left)
+        spec = PartitionSpec(tuple(specs.get(letter, ()) for letter in letters))
+        shape = tuple(sizes[letter] for letter in letters)
+        arrays.append(ShardedArray(name, letters, shape, tokens.cache_dtype or of.dtype, spec))
+    return tuple(arrays)
+
+
+def cache_bytes(split: SplitModel, tokens: Tokens, *, per_device: bool) -> int:
+    """Bytes of the caches of all layers, on a device or whole."""
+    return sum(
+        len(part.layers) * (array.bytes_per_device(split.mesh) if per_device else array.nbytes)
+        for part in parts(architecture_of(split.model))[1:-1]
+        for array in cache_arrays(part, split, tokens)
+    )
 
 
 def architecture_of(model: Model) -> Architecture:
@@ -128,166 +175,198 @@ Weights: TypeAlias = Mapping[str, tuple[str, PartitionSpec, str]]
 """By their names in programs the letters of the dimensions of weights, their specs and dtypes."""
 
 
-def _problem(text: str, of: Architecture, weights: Weights, mesh: Mesh, tokens: Tokens) -> Problem:
-    """The problem of a text in which ``{q_proj}`` stands for a weight with its dimensions."""
+def _problem(
+    part: DecoderPart, of: Architecture, weights: Weights, split: SplitModel, tokens: Tokens, with_loss: bool
+) -> Problem:
+    """The problem of a part, in whose text ``{q_proj}`` stands for a weight with its dimensions."""
+    text = _text(part, of, with_loss, tokens.decodes)
     written = {name: f"{name}[{','.join(letters)}]" for name, (letters, *_) in weights.items()}
     lowered = read_program(text.format_map(written), {})
-    keys = tokens.cache.shape[1] if tokens.cache else tokens.sequence
-    known = _sizes(of, tokens.batch, tokens.sequence, keys)
-    size = program_sizes(lowered, {dim: known[dim] for dim in lowered.dims if dim in known}, "")
+    known = part.sizes | {"b": tokens.batch, "t": tokens.length, "s": tokens.sequence}
     stream = PartitionSpec((*tokens.spec.dims, ()))
     specs = {"x": stream, "y": stream} | dict.fromkeys(("tokens", "labels", "loss"), tokens.spec)
     # A layer converts its weights to the dtype of the activations.
     dtypes = {statement.result.name: of.dtype for statement in lowered.statements}
     dtypes |= {name: dtype for name, (_, _, dtype) in weights.items() if name in lowered.arguments}
-    if cache := tokens.cache:
-        kept = ("keys", "values", "new_keys", "new_values")
-        specs |= dict.fromkeys(kept, cache.decided_spec)
-        dtypes |= {name: cache.dtype for name in kept if name in {use.name for use in lowered.uses}}
-    if "loss" not in lowered.named:
+    used_names = {use.name for use in lowered.uses}
+    for cache in cache_arrays(part, split, tokens) if part.kind and tokens.decodes else ():
+        known |= dict(zip(cache.dims, cache.shape, strict=True))
+        for name in used_names & {cache.name, f"new_{cache.name}"}:
+            specs[name], dtypes[name] = cache.decided_spec, cache.dtype
+    size = program_sizes(lowered, {dim: known[dim] for dim in lowered.dims if dim in known}, "")
+    if "logits" in lowered.named and "loss" not in lowered.named:
         # The logits are split as the tokens, and over the axes of the vocabulary that these leave free.
         _, table, _ = next(weights[name] for name in ("lm_head", "embed_tokens", "wte") if name in weights)
         used = {whole_axis(axis) for axis in tokens.spec.axes}
         free = tuple(axis for axis in table.dims[0] if whole_axis(axis) not in used)
         specs["logits"] = PartitionSpec((*tokens.spec.dims, free))
     specs |= {name: spec for name, (_, spec, _) in weights.items()}
-    return program_problem(lowered, mesh, specs, size, Dtypes(of.dtype, dtypes), "auto")
+    return program_problem(lowered, split.mesh, specs, size, Dtypes(of.dtype, dtypes), "auto")
 
 
 def _alike(
-    known: Mapping[str, SplitParameter], model: str, of: Architecture, described: ArchitectureParameter
+    known: Mapping[str, SplitParameter], model: str, part: DecoderPart, described: DecoderParameter
 ) -> list[SplitParameter]:
     """A parameter in all layers. Raises `QuestionError` for one that is missing or has another shape."""
-    shape = tuple(of.sizes[dim] for dim in described.dims)
-    parameters = []
-    for layer in range(of.layers if LAYER in described.name else 1):
+    shape, alike = described.shape(part.sizes), []
+    for layer in part.layers:
         name = bare_name(described.name.replace(LAYER, str(layer)))
         own = known.get(name)
         if own is None or own.parameter.shape != shape:
             has = "no parameter" if own is None else f"the shape {times(own.parameter.shape)} for"
             problem = f"{model} has {has} {name}, where its config says {times(shape)}"
             raise QuestionError(problem, "give the weights and the config.json of one model")
-        parameters.append(own)
-    return parameters
+        alike.append(own)
+    return alike
 
 
-def _in_program(
-    of: Architecture, described: ArchitectureParameter, own: Sequence[SplitParameter]
-) -> tuple[str, PartitionSpec, str]:
-    """The letters, the spec and the dtype of a weight. Raises `QuestionError` where layers differ in it."""
-    first = own[0]
-    for parameter in own:
+def _in_program(part: DecoderPart, described: DecoderParameter, own: Sequence[SplitParameter]) -> Weights:
+    """The matrices of a weight by their roles. Rows of no head, beside those of heads, are whole. Raises
+    `QuestionError` where layers differ in their specs."""
+    first, found = own[0], {}
+    for parameter in own if described.roles else ():
         if parameter.spec != first.spec:
             problem = f"{parameter.parameter.name} and {first.parameter.name} are sharded differently"
             raise QuestionError(problem, "shard all layers alike to plan a step")
-    letters = [_letters(dim, of) for dim in described.dims]
-    dims: list[tuple[str, ...]] = []
-    for axes, several in zip(first.spec.dims, letters, strict=True):
-        sizes = [_head_sizes(of)[letter] for letter in several if len(several) > 1]
-        dims += spread(axes, sizes, first.mesh) if sizes else [axes]
-    return "".join(letters), PartitionSpec(tuple(dims)), first.parameter.dtype
+    for role in described.roles:
+        letters = described.letters_of(role, part.sizes)
+        dims: list[tuple[str, ...]] = []
+        for axes, word, several in zip(first.spec.dims, letters, described.letters, strict=True):
+            if len(several) > 1 and "k" in "".join(several) and "k" not in word:
+                dims += [()] * len(word)
+            elif word:
+                sizes = [part.sizes[letter] for letter in word]
+                dims += spread(axes, sizes, first.mesh) if len(word) > 1 else [axes]
+        found[role] = "".join(letters), PartitionSpec(tuple(dims)), first.parameter.dtype
+    return found
 
 
-# The texts: the name, the text and the runs of each part.
+# The texts.
 
 
-def _decoder_texts(of: Architecture, with_loss: bool, decodes: bool) -> Iterator[tuple[str, str, int]]:
-    yield "embedding", "x[b,t,d] = take({embed_tokens}, tokens[b,t])", 1
+def _text(part: DecoderPart, of: Architecture, with_loss: bool, decodes: bool) -> str:
+    is_gpt2, table = of.family == "gpt2", "{embed_tokens}" if of.tied else "{lm_head}"
+    if part.name == "embedding":
+        return f"x[b,t,d] = take({{{'wte' if is_gpt2 else 'embed_tokens'}}}, tokens[b,t])"
+    if part.kind is not None:
+        return "; ".join(_gpt2_layer(part, decodes) if is_gpt2 else _layer(part, of, part.kind, decodes))
+    if is_gpt2:
+        return _logits("layer_norm(x[b,t,d], d, {ln_f}, {ln_f_bias})", "{wte}", with_loss)
+    return _logits("rms_norm(x[b,t,d], d, {norm})", table, with_loss)
+
+
+def _layer(part: DecoderPart, of: Architecture, kind: LayerKind, decodes: bool) -> Iterator[str]:
     attention, mlp, norm = "attention_out", "mlp_out", "post_attention_layernorm"
     if of.norms == 4:
         attention = f"rms_norm(attention_out, d, {{{norm}}})"
         mlp, norm = "rms_norm(mlp_out, d, {post_feedforward_layernorm})", "pre_feedforward_layernorm"
-    dense = [
-        "gate = norm2 * {gate_proj}",
-        "up = norm2 * {up_proj}",
-        f"mlp_out[b,t,d] = ({of.activation}(gate) * up) * {{down_proj}}",
-    ]
-    layer = [
-        "norm1 = rms_norm(x[b,t,d], d, {input_layernorm})",
-        *_heads(of, "{q_proj}", "{k_proj}", "{v_proj}", decodes),
-        "attention_out[b,t,d] = heads * {o_proj}",
-        f"middle = x + {attention}",
-        f"norm2 = rms_norm(middle, d, {{{norm}}})",
-        *(_experts(of, "b" if decodes else "t") if of.experts else dense),
-        f"y = middle + {mlp}",
-    ]
-    yield "layer", "; ".join(layer), of.layers
-    table = "{embed_tokens}" if of.tied else "{lm_head}"
-    yield _logits("rms_norm(x[b,t,d], d, {norm})", table, with_loss)
+    yield "norm1 = rms_norm(x[b,t,d], d, {input_layernorm})"
+    if kind.mixer == "latent":
+        yield from _latent_attention(part, decodes)
+    else:
+        yield from _attention(part, "{q_proj}", "{k_proj}", "{v_proj}", decodes)
+        yield "attention_out[b,t,d] = heads * {o_proj}"
+    yield f"middle = x + {attention}"
+    yield f"norm2 = rms_norm(middle, d, {{{norm}}})"
+    if kind.experts_per_token:
+        yield from _experts(of, kind, "b" if decodes else "t")
+    else:
+        yield from _mlp("mlp_out", of, "")
+    yield f"y = middle + {mlp}"
 
 
-def _heads(of: Architecture, query: str, key: str, value: str, decodes: bool) -> list[str]:
-    dims = ",".join(_letters("heads", of))
-    made = [
-        f"keys[b,s,k,h] = norm1[b,s,d] * {key}",
-        f"values[b,s,k,h] = norm1[b,s,d] * {value}",
-        f"heads[b,t,{dims}] = causal_attention(queries, keys, values)",
-    ]
+def _attention(part: DecoderPart, query: str, key: str, value: str, decodes: bool) -> Iterator[str]:
+    dims = "b,t,k,g,h" if part.sizes["g"] > 1 else "b,t,k,h"
+    yield f"queries[{dims}] = norm1 * {query}"
     if decodes:
-        made = [
-            f"new_keys[b,t,k,h] = norm1 * {key}",
-            f"new_values[b,t,k,h] = norm1 * {value}",
-            f"heads[b,t,{dims}] = attention(queries, keys[b,s,k,h], values[b,s,k,h])",
-        ]
-    return [f"queries[b,t,{dims}] = norm1 * {query}", *made]
+        yield f"new_keys[b,t,k,h] = norm1 * {key}"
+        yield f"new_values[b,t,k,h] = norm1 * {value}"
+        yield f"heads[{dims}] = attention(queries, keys[b,s,k,h], values[b,s,k,h])"
+    else:
+        yield f"keys[b,s,k,h] = norm1[b,s,d] * {key}"
+        yield f"values[b,s,k,h] = norm1[b,s,d] * {value}"
+        yield f"heads[{dims}] = causal_attention(queries, keys, values)"
 
 
-def _experts(of: Architecture, along: str) -> list[str]:
-    """Each of the tokens `along` a dimension goes to the places of its experts."""
-    other = "t" if along == "b" else "b"
-    names = ("w1", "w3", "w2") if of.family == "mixtral" else ("gate_proj", "up_proj", "down_proj")
-    gate, up, down = (f"{{{name}}}" for name in names)
-    return [
-        f"chosen = top_k(softmax(norm2 * {{router}}, e), e, {of.experts_per_token})",
-        f"places = slots(chosen, {along}, c)",
-        f"sent[e,{other},c,d] = places * norm2",
-        f"gate[e,{other},c,f] = sent * {gate}",
-        f"up[e,{other},c,f] = sent * {up}",
-        f"made[e,{other},c,d] = ({of.activation}(gate) * up) * {down}",
-        "shares[b,t,e,c] = places * chosen",
-        "mlp_out[b,t,d] = made * shares",
-    ]
+def _latent_attention(part: DecoderPart, decodes: bool) -> Iterator[str]:
+    """Keys and values of all heads, made of the latent vectors; a step that decodes makes latent queries and
+    values instead, and takes the vectors themselves as one head (DeepSeek-V2, section 2.1.2)."""
+    source, sizes = "norm1", part.sizes
+    if sizes["q"]:
+        yield "low[b,t,q] = norm1 * {q_a_proj}"
+        yield "source = rms_norm(low, q, {q_a_layernorm})"
+        source = "source"
+    if decodes:
+        # Attention divides by the root of the size of its keys, here larger than those that were trained.
+        ratio = (sizes["l"] + sizes["r"]) / (sizes["n"] + sizes["r"])
+        yield f"scaled = {ratio**0.5} * {source}"
+        source = "scaled"
+    yield f"nope[b,t,k,n] = {source} * {{q_nope}}"
+    yield f"turned[b,t,k,r] = {source} * {{q_rope}}"
+    along, new = ("t", "new_") if decodes else ("s", "")
+    yield f"vectors[b,{along},l] = norm1[b,{along},d] * {{kv_a}}"
+    yield f"{new}latents = rms_norm(vectors, l, {{kv_a_layernorm}})"
+    yield f"{new}ropes[b,{along},r] = norm1[b,{along},d] * {{k_rope}}"
+    if decodes:
+        yield "absorbed[b,t,k,l] = nope * {k_b}"
+        yield "mixed[b,t,k,l] = attention(absorbed, latents[b,s,l], latents, turned, ropes[b,s,r])"
+        yield "heads[b,t,k,h] = mixed * {v_b}"
+    else:
+        yield "keys[b,s,k,n] = latents * {k_b}"
+        yield "values[b,s,k,h] = latents * {v_b}"
+        yield "heads[b,t,k,h] = causal_attention(nope, keys, values, turned, ropes)"
+    yield "attention_out[b,t,d] = heads * {o_proj}"
 
 
-def _logits(final: str, table: str, with_loss: bool) -> tuple[str, str, int]:
+def _mlp(made: str, of: Architecture, before: str) -> Iterator[str]:
+    gate, up, down = (f"{before}{name}" for name in ("gate", "up", "down"))
+    yield f"{gate} = norm2 * {{{gate}_proj}}"
+    yield f"{up} = norm2 * {{{up}_proj}}"
+    yield f"{made}[b,t,d] = ({of.activation}({gate}) * {up}) * {{{down}_proj}}"
+
+
+def _experts(of: Architecture, kind: LayerKind, along: str) -> Iterator[str]:
+    """Each of the tokens `along` a dimension goes to the places of its experts, and to a shared one."""
+    other, has_shared = "t" if along == "b" else "b", "u" in dict(kind.sizes)
+    gate, up, down = (f"{{{name}}}" for name in expert_roles(of))
+    yield f"chosen = top_k(softmax(norm2 * {{router}}, e), e, {kind.experts_per_token})"
+    yield f"places = slots(chosen, {along}, c)"
+    yield f"sent[e,{other},c,d] = places * norm2"
+    yield f"gate[e,{other},c,f] = sent * {gate}"
+    yield f"up[e,{other},c,f] = sent * {up}"
+    yield f"made[e,{other},c,d] = ({of.activation}(gate) * up) * {down}"
+    yield "shares[b,t,e,c] = places * chosen"
+    yield f"{'taken' if has_shared else 'mlp_out'}[b,t,d] = made * shares"
+    if has_shared:
+        yield from _mlp("shared", of, "shared_")
+        share = "shared"
+        if of.family == "qwen3_next":
+            yield "share[b,t] = norm2 * {shared_gate}"
+            share = "shared * sigmoid(share)"
+        yield f"mlp_out = taken + {share}"
+
+
+def _logits(final: str, table: str, with_loss: bool) -> str:
     text = f"final = {final}; logits[b,t,v] = final * {table}"
     if with_loss:
         # The cross entropy, in whose parts the collectives are told apart.
         rows = (
             "largest = max(logits, v); sums = sum_exp(logits, largest, v); own = pick(logits, labels[b,t], v)"
         )
-        return "logits and loss", f"{text}; {rows}; loss[b,t] = add_log(largest, sums) - own", 1
-    return "logits", text, 1
+        return f"{text}; {rows}; loss[b,t] = add_log(largest, sums) - own"
+    return text
 
 
-def _gpt2_texts(of: Architecture, with_loss: bool, decodes: bool) -> Iterator[tuple[str, str, int]]:
+def _gpt2_layer(part: DecoderPart, decodes: bool) -> Iterator[str]:
     """The matrix of queries, keys and values is planned as three, each split as it is."""
-    yield "embedding", "x[b,t,d] = take({wte}, tokens[b,t])", 1
-    layer = [
-        "norm1 = layer_norm(x[b,t,d], d, {ln_1}, {ln_1_bias})",
-        *_heads(of, "{c_attn_q}", "{c_attn_k}", "{c_attn_v}", decodes),
-        "attention_out[b,t,d] = heads * {c_proj}",
-        "middle = x + attention_out",
-        "norm2 = layer_norm(middle, d, {ln_2}, {ln_2_bias})",
-        "up = norm2 * {c_fc}",
-        "mlp_out[b,t,d] = gelu(up) * {mlp_c_proj}",
-        "y = middle + mlp_out",
-    ]
-    yield "layer", "; ".join(layer), of.layers
-    yield _logits("layer_norm(x[b,t,d], d, {ln_f}, {ln_f_bias})", "{wte}", with_loss)
-
-
-# The dimensions of weights.
-
-
-def _letters(dim: str, architecture: Architecture) -> str:
-    """The letters of a logical axis; without g where every head of keys has one of queries."""
-    letters = LETTERS[dim]
-    return letters.replace("g", "") if architecture.heads == architecture.kv_heads else letters
-
-
-def _head_sizes(of: Architecture) -> dict[str, int]:
-    return {"k": of.kv_heads, "g": of.heads // of.kv_heads, "h": of.head_size}
+    yield "norm1 = layer_norm(x[b,t,d], d, {ln_1}, {ln_1_bias})"
+    yield from _attention(part, "{c_attn_q}", "{c_attn_k}", "{c_attn_v}", decodes)
+    yield "attention_out[b,t,d] = heads * {c_proj}"
+    yield "middle = x + attention_out"
+    yield "norm2 = layer_norm(middle, d, {ln_2}, {ln_2_bias})"
+    yield "up = norm2 * {c_fc}"
+    yield "mlp_out[b,t,d] = gelu(up) * {mlp_c_proj}"
+    yield "y = middle + mlp_out"
 
 
 def spread(axes: Sequence[str], sizes: Sequence[int], mesh: Mesh) -> list[tuple[str, ...]]:

@@ -13,17 +13,16 @@ from shardviz.models.answer import (
     ModelMemory,
     ModelQuestion,
     ModelStep,
-    cache_array,
     in_dtype,
     model_question,
     planned_step,
 )
-from shardviz.models.layer_program import Tokens, architecture_of
+from shardviz.models.layer_program import CACHES, Tokens, architecture_of, cache_bytes
 from shardviz.models.model import Model
 from shardviz.models.rule_set import RuleSet
 from shardviz.planner.plan import einsum_parts
 from shardviz.planner.pricing.priced_plan import UNKNOWN, sums_of
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
+from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 
 MOST_BATCHES = 6
 """Rows of a table of batches, beside that of the question."""
@@ -78,25 +77,32 @@ class ServingAnswer:
     @property
     def cache_bytes(self) -> int:
         """Bytes of one sequence's keys and values, which go from prefill to decoding on other devices."""
-        of = architecture_of(self.question.model)
-        return of.cache_arrays * _cache(self.question, 1, self.cache_dtype).nbytes
+        return cache_bytes(self.question.split, self._tokens(1), per_device=False)
+
+    def _tokens(self, batch: int) -> Tokens:
+        return _decoding(self.question, batch, self.cache_dtype)
 
     @property
     def critical_batch(self) -> float | None:
         """The smallest batch whose matmuls take as long to compute as to read their weights, if known."""
-        device, cost = self.question.placed.machine.device, self.decode.step.layer.cost
-        of, sizes = architecture_of(self.question.model), cost.plan.problem.sizes
+        device = self.question.placed.machine.device
         read, flops, dtype = 0, 0.0, ""
-        weights = {array.name for array in cost.plan.problem.arguments} - {"x", "keys", "values"}
-        work = (priced for priced in cost.steps if priced.step.op in ("einsum", "apply"))
-        for priced, (operands, _) in zip(work, einsum_parts(cost.plan), strict=True):
-            own = [array for array in operands if array.name in weights and priced.step.op == "einsum"]
-            if own:
-                read += sum(array.bytes_per_device(self.question.mesh) for array in own)
-                # Padding, and slots of experts that no token takes, are no sequences.
-                slots = any("c" in array.dims for array in operands)
-                room = sizes["c"] * of.experts / of.experts_per_token if slots else sizes["b"]
-                flops, dtype = flops + priced.flops / room, priced.step.dtype
+        for part in self.decode.step.parts:
+            kind, problem = part.part.kind, part.cost.plan.problem
+            if kind is None:
+                continue
+            sizes = problem.sizes
+            weights = {array.name for array in problem.arguments} - {"x", *CACHES[kind.mixer]}
+            work = (priced for priced in part.cost.steps if priced.step.op in ("einsum", "apply"))
+            for priced, (operands, _) in zip(work, einsum_parts(part.cost.plan), strict=True):
+                own = [array for array in operands if array.name in weights and priced.step.op == "einsum"]
+                if own:
+                    held = sum(array.bytes_per_device(self.question.mesh) for array in own)
+                    # Padding, and slots of experts that no token takes, are no sequences.
+                    slots = any("c" in array.dims for array in operands)
+                    room = sizes["c"] * sizes["e"] / kind.experts_per_token if slots else sizes["b"]
+                    read += problem.layers * held
+                    flops, dtype = flops + problem.layers * priced.flops / room, priced.step.dtype
         peak, bandwidth = device.flops_per_second(dtype), device.hbm_bandwidth
         return None if not peak or not bandwidth else read / bandwidth * peak / flops
 
@@ -113,11 +119,10 @@ class ServingAnswer:
         memory, mesh = self.memory, self.question.mesh
         if memory.limit is None:
             return None
-        many = _cache(self.question, self.prompts * mesh.size, self.cache_dtype)
-        shards = mesh.group_size(many.decided_spec.dims[0])
-        arrays = architecture_of(self.question.model).cache_arrays
-        sequence_bytes = arrays * many.bytes_per_device(mesh) * shards // many.shape[0]
-        return max(0, memory.limit - memory.parameters) // sequence_bytes * shards
+        many = self.prompts * mesh.size
+        held = cache_bytes(self.question.split, self._tokens(many), per_device=True)
+        room = max(0, memory.limit - memory.parameters)
+        return room * many // held // self.prompts * self.prompts
 
     @property
     def fewest_devices(self) -> int | None:
@@ -177,15 +182,13 @@ def serving_answer(
     return ServingAnswer(question, cached, _decoded(question, question.tokens.batch, cached), prefill)
 
 
-def _cache(question: ModelQuestion, batch: int, dtype: str) -> ShardedArray:
-    """The keys of a layer. A sequence is whole on a device: attention to a new token takes all of it."""
+def _decoding(question: ModelQuestion, batch: int, dtype: str) -> Tokens:
+    """A sequence is whole on a device: attention to a new token takes all of it."""
     spec = PartitionSpec((question.tokens.spec.dims[0], ()))
-    return cache_array(question.split, replace(question.tokens, batch=batch, spec=spec), dtype)
+    return replace(question.tokens, batch=batch, spec=spec, decodes=True, cache_dtype=dtype)
 
 
 def _decoded(question: ModelQuestion, batch: int, dtype: str) -> DecodeStep:
-    cache = _cache(question, batch, dtype)
-    one = Tokens(batch, 1, PartitionSpec((question.tokens.spec.dims[0], ())), cache)
-    arrays = architecture_of(question.model).cache_arrays
-    memory = question.split.bytes_per_device + arrays * cache.bytes_per_device(question.mesh)
-    return DecodeStep(batch, question.mesh.size, memory, planned_step(replace(question, tokens=one)))
+    tokens = _decoding(question, batch, dtype)
+    memory = question.split.bytes_per_device + cache_bytes(question.split, tokens, per_device=True)
+    return DecodeStep(batch, question.mesh.size, memory, planned_step(replace(question, tokens=tokens)))

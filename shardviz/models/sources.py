@@ -12,21 +12,23 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NoReturn
 
 from shardviz.errors import QuestionError, did_you_mean, plural, quote
-from shardviz.models.model import Architecture, Model, ModelParameter, parameters
+from shardviz.models.decoder import parameters
+from shardviz.models.model import Architecture, LayerKind, Model, ModelParameter
 from shardviz.sharding import canonical_dtype
 from shardviz.strict_table import StrictTable, parsed_table
 from shardviz.user_files import is_folder, is_there, open_file
 
 CONFIG = "config.json"
 WEIGHTS = ".safetensors"
+_AROUND = re.compile(r"^(language_model\.|model\.|transformer\.|backbone\.)+")
 _REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w.-]+(?<!\.json)(?<!\.safetensors)")
 
 
@@ -84,7 +86,7 @@ def _of_file(path: Path) -> Model:
 
 def bare_name(name: str) -> str:
     """The name without the module around the decoder, which checkpoints have or lack."""
-    return name.removeprefix("model.").removeprefix("transformer.")
+    return _AROUND.sub("", name)
 
 
 # The models that are known by name, from `built_in.toml`.
@@ -120,7 +122,10 @@ MOST_LAYERS = 2000
 @dataclass(frozen=True)
 class ModelFamily:
     """The architecture of a `model_type`, so far as its config does not say it; `head_size` is the usual one,
-    0 where the width is divided among the heads."""
+    0 where the width is divided among the heads. Of so many layers, `period`, the last attends to all tokens;
+    all `others`, which with 0 are all, are of this type. `experts` and `shared` are the keys of the widths of
+    an expert, and of one that all tokens take; `dense` that of an MLP of no experts. `usual` are the sizes
+    that a config may leave out."""
 
     activation: Literal["silu", "gelu"] = "silu"
     norms: int = 2
@@ -128,91 +133,222 @@ class ModelFamily:
     qkv_bias: bool = False
     qk_norm: bool = False
     head_size: int = 0
+    mixer: Literal["attention", "latent", "mamba2"] = "attention"
+    period: int = 1
+    others: str = "full_attention"
     experts: str = ""
+    shared: str = ""
+    dense: str = "intermediate_size"
+    usual: Mapping[str, int] = field(default_factory=dict)
 
 
+_GEMMA_2 = ModelFamily(
+    "gelu",
+    norms=4,
+    tied=True,
+    head_size=256,
+    period=2,
+    others="sliding_attention",
+    usual={"sliding_window": 4096},
+)
 FAMILIES = {
     "llama": ModelFamily(),
-    "mistral": ModelFamily(),
-    "mixtral": ModelFamily(experts="intermediate_size"),
+    "mistral": ModelFamily(period=0, others="sliding_attention"),
+    "mixtral": ModelFamily(period=0, others="sliding_attention", experts="intermediate_size"),
     "qwen2": ModelFamily(qkv_bias=True),
     "qwen3": ModelFamily(qk_norm=True, head_size=128),
     "qwen3_moe": ModelFamily(qk_norm=True, head_size=128, experts="moe_intermediate_size"),
+    "qwen3_next": ModelFamily(
+        qk_norm=True,
+        head_size=256,
+        period=4,
+        others="linear_attention",
+        experts="moe_intermediate_size",
+        shared="shared_expert_intermediate_size",
+    ),
     "gemma": ModelFamily("gelu", tied=True, head_size=256),
-    "gemma2": ModelFamily("gelu", norms=4, tied=True, head_size=256),
-    "gemma3_text": ModelFamily("gelu", norms=4, tied=True, qk_norm=True, head_size=256),
+    "gemma2": ModelFamily(
+        *("gelu", 4, True),
+        head_size=256,
+        period=2,
+        others="sliding_attention",
+        usual={"sliding_window": 4096},
+    ),
+    "gemma3_text": replace(
+        _GEMMA_2,
+        qk_norm=True,
+        period=6,
+        usual={
+            "vocab_size": 262208,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 4,
+            "sliding_window": 4096,
+            "max_position_embeddings": 131072,
+        },
+    ),
     "gpt2": ModelFamily("gelu", tied=True),
+    "gpt_oss": ModelFamily(
+        qkv_bias=True, head_size=64, period=2, others="sliding_attention", experts="intermediate_size"
+    ),
+    "deepseek_v3": ModelFamily(
+        mixer="latent", experts="moe_intermediate_size", shared="moe_intermediate_size"
+    ),
+    "llama4_text": ModelFamily(
+        head_size=128,
+        period=4,
+        others="chunked_attention",
+        experts="intermediate_size",
+        shared="intermediate_size",
+        dense="intermediate_size_mlp",
+    ),
+    "mamba2": ModelFamily(mixer="mamba2", tied=True, usual={"max_position_embeddings": 2**20}),
 }
-"""By `model_type`; `experts` is the key of the width of each, where there are some."""
-EXPERTS = ("num_local_experts", "num_experts")
-"""The keys of their number: the second until transformers 4 for some families, the first since 5 for all."""
+"""By `model_type`."""
+EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
+"""The keys of the number of experts: the second until transformers 4 for some families, the first since 5."""
+PERIODS = ("sliding_window_pattern", "full_attention_interval")
+EXPERT_STEPS = ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq")
+"""The keys of how many layers there are for one of all tokens, and for one of experts."""
+WINDOWS = {"sliding_attention": "sliding_window", "chunked_attention": "attention_chunk_size"}
+LAYER_TYPES = ("full_attention", *WINDOWS, "linear_attention")
 
-
-_OF_GPT2 = {
-    "hidden_size": "n_embd",
-    "num_attention_heads": "n_head",
-    "num_hidden_layers": "n_layer",
-    "intermediate_size": "n_inner",
-    "max_position_embeddings": "n_positions",
+_KEYS = {
+    "gpt2": {
+        "hidden_size": "n_embd",
+        "num_attention_heads": "n_head",
+        "num_hidden_layers": "n_layer",
+        "intermediate_size": "n_inner",
+        "max_position_embeddings": "n_positions",
+    },
+    "mamba2": {"num_attention_heads": "num_heads"},
 }
-"""The keys of GPT-2 for those of all others."""
+"""The keys of families for those of all others."""
 
 
 def read_architecture(config: StrictTable) -> Architecture:
-    """The architecture of a config. Raises the table's error for a `model_type` of another family, a size
-    that is missing, and sizes that do not fit one another."""
-    name = config.choice("model_type", tuple(FAMILIES))
-    family, is_gpt2 = FAMILIES[name], name == "gpt2"
-    key_of = _OF_GPT2 if is_gpt2 else {}
+    """The architecture of a config, or of the one of its text. Raises the table's error for a `model_type` of
+    another family, a size that is missing, and sizes that do not fit one another."""
+    if "text_config" in config:
+        config = config.table("text_config")
+    return _ConfigReader(config).architecture()
 
-    def size(key: str, usual: int = 0, most: int = MOST) -> int:
+
+class _ConfigReader:
+    def __init__(self, config: StrictTable) -> None:
+        self.config, self.name = config, config.choice("model_type", tuple(FAMILIES))
+        self.family, self.key_of = FAMILIES[self.name], _KEYS.get(self.name, {})
+
+    def size(self, key: str, usual: int = 0, most: int = MOST) -> int:
         """A size from 1 to `most`; the usual one where the key is missing, or null."""
-        own = key_of.get(key, key)
-        if usual and config.values.get(own) is None:
+        own, usual = self.key_of.get(key, key), self.family.usual.get(key, usual)
+        if usual and self.config.values.get(own) is None:
             return usual
-        elements = config.count(own, most)
+        elements = self.config.count(own, most)
         if not elements:
-            config.fail(own, "it is 0", "sizes are 1 or more")
+            self.config.fail(own, "it is 0", "sizes are 1 or more")
         return elements
 
-    def flag(key: str, usual: bool = False) -> bool:
-        return usual if is_gpt2 or config.values.get(key) is None else config.typed(key, bool)
+    def optional(self, *keys: str) -> int:
+        """The size of the first of the keys that is there and not null; 0 without one."""
+        known = next((key for key in keys if self.config.values.get(key) is not None), "")
+        return self.config.count(known, MOST) if known else 0
 
-    width, heads = size("hidden_size"), size("num_attention_heads")
-    kv_heads = heads if is_gpt2 else size("num_key_value_heads", heads)
-    if heads % kv_heads:
-        config.fail("num_key_value_heads", f"{heads} heads do not share {kv_heads} keys and values evenly")
-    number = next((key for key in EXPERTS if key in config.values), EXPERTS[0]) if family.experts else ""
-    is_mixed = config.values.get("decoder_sparse_step") not in (None, 1)
-    if number and (config.values.get("mlp_only_layers") or is_mixed):
-        hint = "give a model whose layers are alike"
-        config.fail("mlp_only_layers", "layers of two kinds are not supported", hint)
-    is_given = not is_gpt2 and config.values.get("head_dim") is not None
-    head_size = size("head_dim") if is_given else family.head_size
-    if not head_size and width % heads:
-        key = key_of.get("hidden_size", "hidden_size")
-        config.fail(key, f"{width} is not a multiple of the {heads} heads", "give head_dim")
-    return Architecture(
-        family=name,
-        vocab=size("vocab_size"),
-        width=width,
-        hidden=size(family.experts or "intermediate_size", 4 * width if is_gpt2 else 0),
-        layers=size("num_hidden_layers", most=MOST_LAYERS),
-        heads=heads,
-        kv_heads=kv_heads,
-        head_size=head_size or width // heads,
-        positions=size("max_position_embeddings", 0 if is_gpt2 else 4096),
-        experts=size(number) if number else 0,
-        experts_per_token=size("num_experts_per_tok") if number else 0,
-        tied=flag("tie_word_embeddings", family.tied),
-        norms=family.norms,
-        activation=family.activation,
-        qkv_bias=family.qkv_bias or flag("attention_bias"),
-        output_bias=flag("attention_bias"),
-        mlp_bias=flag("mlp_bias"),
-        qk_norm=family.qk_norm,
-        dtype=_dtype(config, "f32" if is_gpt2 else "bf16"),
-    )
+    def flag(self, key: str, usual: bool = False) -> bool:
+        is_usual = self.name == "gpt2" or self.config.values.get(key) is None
+        return usual if is_usual else self.config.typed(key, bool)
+
+    def architecture(self) -> Architecture:
+        family, is_gpt2 = self.family, self.name == "gpt2"
+        layers = self.size("num_hidden_layers", most=MOST_LAYERS)
+        expert_layers = self._expert_layers(layers)
+        kinds = (self._kind(word, layer in expert_layers) for layer, word in enumerate(self._types(layers)))
+        return Architecture(
+            family=self.name,
+            vocab=self.size("vocab_size"),
+            width=self.size("hidden_size"),
+            kinds=tuple(kinds),
+            positions=self.size("max_position_embeddings", 0 if is_gpt2 else 4096),
+            tied=self.flag("tie_word_embeddings", family.tied),
+            norms=family.norms,
+            activation=family.activation,
+            qkv_bias=family.qkv_bias or self.flag("attention_bias"),
+            output_bias=self.flag("attention_bias"),
+            mlp_bias=self.flag("mlp_bias"),
+            qk_norm=family.qk_norm,
+            dtype=_dtype(self.config, "f32" if is_gpt2 else "bf16"),
+        )
+
+    def _types(self, layers: int) -> list[str]:
+        """The type of every layer, of `LAYER_TYPES`."""
+        if self.config.values.get("layer_types") is not None:
+            listed = self.config.listed("layer_types", MOST_LAYERS)
+            if len(listed.values) != layers:
+                problem = f"it has {len(listed.values):,} layers, not {layers:,}"
+                self.config.fail("layer_types", problem, "give the type of each layer")
+            return [listed.choice(number, LAYER_TYPES) for number in listed.values]
+        period = self.optional(*PERIODS) or self.family.period
+        is_full = (period and layer % period == 0 for layer in range(1, layers + 1))
+        return ["full_attention" if full else self.family.others for full in is_full]
+
+    def _expert_layers(self, layers: int) -> set[int]:
+        """The layers that have experts: all, or one in so many, behind some, but for those listed."""
+        if not self.family.experts or not any(key in self.config.values for key in EXPERTS):
+            return set()
+        dense = self.config.listed("mlp_only_layers", layers) if "mlp_only_layers" in self.config else None
+        others = {dense.count(number, layers) for number in dense.values} if dense else set()
+        step, first = self.optional(*EXPERT_STEPS) or 1, self.optional("first_k_dense_replace")
+        return {layer for layer in range(first, layers) if (layer + 1) % step == 0} - others
+
+    def _kind(self, word: str, has_experts: bool) -> LayerKind:
+        window = WINDOWS.get(word, "")
+        if window and self.flag("use_sliding_window", True):
+            usual = self.family.usual.get(window, 0)
+            seen = self.optional(window) or usual * (window not in self.config)
+        else:
+            seen = 0
+        mixer = "delta" if word == "linear_attention" else self.family.mixer
+        sizes = {"attention": self._attention, "latent": self._latent, "mamba2": self._mamba2}
+        own = sizes.get(mixer, self._delta)()
+        taken = 0
+        if has_experts:
+            own |= {"f": self.size(self.family.experts), "e": self.optional(*EXPERTS), "i": 1}
+            if self.family.shared:
+                own["u"] = self.size(self.family.shared) * (self.optional("n_shared_experts") or 1)
+            taken = self.size("num_experts_per_tok")
+        elif mixer != "mamba2":
+            usual = 4 * self.size("hidden_size") if self.name == "gpt2" else 0
+            own["f"] = self.size(self.family.dense, usual)
+        return LayerKind(mixer, tuple(own.items()), seen, taken)
+
+    def _attention(self) -> dict[str, int]:
+        width, heads = self.size("hidden_size"), self.size("num_attention_heads")
+        kv_heads = heads if self.name == "gpt2" else self.size("num_key_value_heads", heads)
+        if heads % kv_heads:
+            problem = f"{heads} heads do not share {kv_heads} keys and values evenly"
+            self.config.fail("num_key_value_heads", problem)
+        is_given = self.name != "gpt2" and self.config.values.get("head_dim") is not None
+        head_size = self.size("head_dim") if is_given else self.family.head_size
+        if not head_size and width % heads:
+            key = self.key_of.get("hidden_size", "hidden_size")
+            self.config.fail(key, f"{width} is not a multiple of the {heads} heads", "give head_dim")
+        return {"k": kv_heads, "g": heads // kv_heads, "h": head_size or width // heads}
+
+    def _latent(self) -> dict[str, int]:
+        keys = {"k": "num_attention_heads", "l": "kv_lora_rank", "n": "qk_nope_head_dim"}
+        keys |= {"r": "qk_rope_head_dim", "h": "v_head_dim"}
+        return {letter: self.size(key) for letter, key in keys.items()} | {"q": self.optional("q_lora_rank")}
+
+    def _mamba2(self) -> dict[str, int]:
+        heads, groups = self.size("num_attention_heads"), self.size("n_groups")
+        keys = {"h": "head_dim", "n": "state_size", "w": "conv_kernel"}
+        own = {"g": groups, "k": heads // groups} | {letter: self.size(key) for letter, key in keys.items()}
+        return own | {"i": 1}
+
+    def _delta(self) -> dict[str, int]:
+        groups, heads = self.size("linear_num_key_heads"), self.size("linear_num_value_heads")
+        keys = {"n": "linear_key_head_dim", "h": "linear_value_head_dim", "w": "linear_conv_kernel_dim"}
+        own = {"g": groups, "k": heads // groups} | {letter: self.size(key) for letter, key in keys.items()}
+        return own | {"i": 1}
 
 
 def _dtype(config: StrictTable, usual: str) -> str:

@@ -23,20 +23,18 @@ def parts_of(question):
 def test_every_model_is_planned_as_programs_with_its_matrices(asked, name):
     """All of its weights but biases, norms of queries and keys, and GPT-2's table of positions are there."""
     question = asked(name, "fsdp", "data=4", batch=4, sequence=64)
-    programs = parts_of(question)
-    layers = question.model.architecture.layers
-    assert {part: problem.layers for part, problem in programs.items()} == {
-        "embedding": 1,
-        "layer": layers,
-        "logits": 1,
-    }
-    elements = {
-        part: sum(math.prod(each.shape) for each in problem.arguments if each.name not in ("x", "tokens"))
-        for part, problem in programs.items()
-    }
-    if question.model.architecture.tied:
-        elements["logits"] = question.model.architecture.width
-    total = elements["embedding"] + layers * elements["layer"] + elements["logits"]
+    parts = model_parts(question.split, question.tokens)
+    of = question.model.architecture
+    assert [(part.name, part.problem.layers) for part in (parts[0], parts[-1])] == [
+        ("embedding", 1),
+        ("logits", 1),
+    ]
+    assert sum(part.problem.layers for part in parts) == of.layers + 2
+    total = 0
+    for part in parts:
+        arrays = [each for each in part.problem.arguments if each.name not in ("x", "tokens")]
+        own = part.problem.layers * sum(math.prod(each.shape) for each in arrays)
+        total += of.width if of.tied and part.name == "logits" else own
     assert total == pytest.approx(question.model.elements, rel=1e-2)
     assert total <= question.model.elements
 
@@ -46,16 +44,16 @@ def test_a_forward_pass_takes_two_operations_for_each_weight_and_token(asked, na
     """2·N FLOPs a token (Kaplan and others, 2020), without the embedding's table, and attention beside it."""
     question = asked(name, "data", "data=1", batch=1, sequence=512, training=None)
     of = question.model.architecture
-    table = of.vocab * of.width
+    table, sizes = of.vocab * of.width, dict(of.kinds[0].sizes)
     weights = question.model.elements - (0 if of.tied else table)
-    attention = 2 * of.layers * of.heads * of.head_size * 512
+    attention = 2 * of.layers * sizes["k"] * sizes["g"] * sizes["h"] * 512
     flops = planned_step(question).flops
     assert flops == pytest.approx(512 * (2 * weights + attention), rel=0.01)
 
 
 def test_functions_are_those_of_the_family(asked):
     llama = parts_of(asked("llama-3-8b", "data", "data=1"))["layer"]
-    gemma = parts_of(asked("gemma-2-9b", "data", "data=1"))["layer"]
+    gemma = parts_of(asked("gemma-2-9b", "data", "data=1"))["local layer"]
     mixtral = parts_of(asked("mixtral-8x7b", "data", "data=1"))["layer"]
 
     def functions(problem):

@@ -39,6 +39,20 @@ def test_keys_and_values_of_a_token(asked, source, bytes_a_token):
 
 
 @pytest.mark.parametrize(
+    ("source", "cached", "bytes_a_token"),
+    [
+        # 52 of 62 layers see 1,024 tokens, 18 of 36 see 128, and all of Mistral's 4,096.
+        ("gemma-3-27b", 52 * 1024 + 10 * 8192, 2 * 16 * 128 * 2),
+        ("gpt-oss-120b", 18 * 128 + 18 * 8192, 2 * 8 * 64 * 2),
+        ("mistral-7b", 32 * 4096, 2 * 8 * 128 * 2),
+    ],
+)
+def test_layers_with_a_window_keep_no_more_of_keys_and_values(asked, source, cached, bytes_a_token):
+    whole = model_memory(asked(source, "data", "data=1", batch=1, sequence=8192))
+    assert whole.keys_and_values == cached * bytes_a_token
+
+
+@pytest.mark.parametrize(
     ("rules", "mesh", "batch", "parts"),
     [
         ("tensor", "tensor=8", 16, 8),

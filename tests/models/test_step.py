@@ -65,7 +65,7 @@ def test_fully_sharded_data_parallelism_gathers_weights_twice_and_scatters_gradi
         ("backward", "psum_scatter"): 7,
     }
     of = question.model.architecture
-    layer = 2 * (2 * of.width**2 + 2 * of.width * 1024 + 3 * of.width * of.hidden)
+    layer = 2 * (2 * of.width**2 + 2 * of.width * 1024 + 3 * of.width * 14336)
     assert sum(each.step.bytes for _, each in large) == 3 * layer
 
 
