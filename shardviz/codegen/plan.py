@@ -240,6 +240,8 @@ class _Writer:
             if operand.name == array.name
         ]
         part, index = uses[0]
+        if array.dtype == "pred":
+            return f"rng.random({shape}) < 0.5"
         if index in FUNCTIONS[part.function].selects:
             rows = part.operands[0]
             most = next(n for dim, n in zip(rows.dims, rows.shape, strict=True) if dim not in array.dims)

@@ -274,7 +274,7 @@ class ArrayUses:
         wanted = None if spec is None else ways.pool.state(spec)
         names = [operand.name for operand in part.operands]
         own = tuple(map(ways.kind, part.arrays)), tuple(map(names.index, names)), tuple(through), wanted
-        key = (part.einsum, part.function, part.merged, part.whole, part.number, own)
+        key = (part.einsum, part.function, part.merged, part.whole, part.along, part.number, own)
         return self.choices.forms.setdefault(key, StatementForm(part, *own))
 
     def leaves_forward(self, number: int) -> bool:

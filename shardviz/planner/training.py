@@ -192,7 +192,7 @@ class _Backward:
         if taken == ROW_SUMS:
             name = self._unused(f"d{part.result.name}_sum")
             sums = replace(part.operands[1], name=name, dtype=gradient.dtype, spec=None)
-            self._state("backward", "multiply", (self._read(gradient), result), sums, part, None)
+            self._state("backward", "multiply", (self._read(gradient), result), sums, part)
             return sums
         return part.operands[taken] if isinstance(taken, int) else result
 
@@ -220,12 +220,14 @@ class _Backward:
         operands: Iterable[ShardedArray],
         result: ShardedArray,
         source: Statement,
-        number: float | None,
+        number: float | None = None,
     ) -> None:
+        """Add a statement; without a `number` of its own it has that of its `source`."""
         taken = tuple(self._available(operand) for operand in operands)
         einsum = Einsum(tuple(array.dims for array in taken), result.dims)
         whole = tuple(dim for dim in source.whole if dim in einsum.dims)
-        own = (function, source.merged, whole, phase, number, source.result.name)
+        number = source.number if number is None else number
+        own = (function, source.merged, whole, phase, number, source.result.name, source.along)
         self._parts.append(Statement(einsum, taken, result, *own))
 
     def _available(self, array: ShardedArray) -> ShardedArray:
@@ -235,7 +237,7 @@ class _Backward:
             return array
         if array.name not in self._recomputed:
             result = replace(part.result, name=self._unused(f"{array.name}_remat"))
-            self._state("recomputed", part.function, part.operands, result, part, part.number)
+            self._state("recomputed", part.function, part.operands, result, part)
             self._recomputed[array.name] = result.name
         return replace(array, name=self._recomputed[array.name])
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
@@ -177,7 +178,9 @@ def small_run(plan: Plan) -> PlanRun:
     problem = replace(plan.problem, layers=1)
     rows = _rows(problem)
     small = problem.resized(_small_sizes(replace(plan, problem=problem))).with_arrays(
-        lambda array: replace(array, dtype="s64" if array.name in rows else "f64")
+        lambda array: (
+            array if array.dtype == "pred" else replace(array, dtype="s64" if array.name in rows else "f64")
+        )
     )
     # The gradient of a mean is divided by its points.
     fewer = {
@@ -194,8 +197,8 @@ def small_run(plan: Plan) -> PlanRun:
 
 
 def _rows(problem: Problem) -> dict[str, int]:
-    """The arrays that are places in a table, by name, and the rows of that."""
-    return {
+    """The arrays that are places in a table, by name, and the rows of that; a mask is of two values."""
+    return {array.name: 2 for array in problem.arguments if array.dtype == "pred"} | {
         part.operands[1].name: size
         for part in problem.parts
         if FUNCTIONS[part.function].selects == (1,)
@@ -275,8 +278,16 @@ def _jax(mesh: Mesh, place: int) -> Any:
         stop_gradient=lambda x: x,
         # Of equal elements the first.
         top_k=lambda x, count: (None, np.argsort(-x, axis=-1, kind="stable")[..., :count]),
+        associative_scan=_scan,
     )
     return SimpleNamespace(nn=nn, lax=lax, vjp=_vjp)
+
+
+def _scan(join: Callable[..., Any], arrays: Sequence[Values], axis: int) -> tuple[Values, ...]:
+    """`jax.lax.associative_scan`, one position after the other."""
+    places = list(zip(*(np.moveaxis(array, axis, 0) for array in arrays), strict=True))
+    made = np.array(list(accumulate(places, join)))
+    return tuple(np.moveaxis(made[:, number], 0, axis) for number in range(len(arrays)))
 
 
 def _sigmoid(x: Values) -> Any:

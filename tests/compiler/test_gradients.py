@@ -45,6 +45,14 @@ PROGRAMS = {
         V = X[b,s,d] * WV[d,k,h]
         Y[b,t,d] = X + causal_attention(Q, K, V) * WO[k,g,h,d]
         """,
+    "local attention": """
+        Q[b,t,n,e] = rotary(X[b,t,d] * WQ[d,n,e], t)
+        K = rotary(X[b,s,d] * WK[d,n,e], s, 100)
+        Y = window_attention(Q, K, X[b,s,d] * WV[d,n,e], 3)
+        """,
+    "recurrences": "A = sigmoid(X[b,t,d]); Y = scan(A, conv(X, W[k,d], t), t) + cumsum(A, t)",
+    "one factor for several": "Y[t,n,b] = scan(sigmoid(A[t,b]), X[b,t,n], t) + conv(X, W[n,k], t)",
+    "masks": "Y = where(M[b,t], X[b,t,d], B[d]) + where(M, X, -2) + dropout(X, P[b,t,d], 0.2)",
     "experts": """
         G = top_k(softmax(X[b,t,d] * WR[d,e], e), e, 2)
         P = slots(G, t, c)
@@ -82,6 +90,8 @@ def given_values(step):
     return {
         each.name: rng.integers(0, SIZES["v"], each.shape).astype(np.int32)
         if each.dtype == "s32"
+        else rng.integers(0, 2, each.shape).astype(bool)
+        if each.dtype == "pred"
         else rng.normal(size=each.shape).astype(np.float32)
         for each in step.arguments
     }

@@ -140,6 +140,8 @@ def values_for(problem: Problem, seed: int = 0, most: int = 9) -> dict[str, Valu
     for array in problem.arguments:
         if array.name in looked_up:
             found[array.name] = numbers.integers(0, looked_up[array.name], array.shape)
+        elif array.dtype == "pred":
+            found[array.name] = numbers.random(array.shape) < 0.6
         elif exact:
             found[array.name] = numbers.integers(-most, most + 1, array.shape)
         else:

@@ -61,6 +61,9 @@ POINTWISE = {
     "adam_square": lambda v, g: 0.999 * v + 0.001 * g * g,
     "adam_update": lambda w, m, v: w - 1e-3 * m / (np.sqrt(v) + 1e-8),
     "sgd_update": lambda w, g: w - 1e-3 * g,
+    "where": np.where,
+    "where_gradient": lambda g, m: np.where(m, g, 0),
+    "where_not_gradient": lambda g, m: np.where(m, 0, g),
 }
 
 
@@ -117,10 +120,68 @@ def value(
         sequence = query[keys.index(along)]
         order = (*(dim for dim in query if dim not in (sequence, size)), sequence, along)
         scores = einsum((query, keys), (q, k), order) / math.sqrt(whole[size])
-        if part.function.startswith("causal"):
-            later = beside(held(along)[..., None, :] > held(sequence)[..., None], len(order) - 2)
-            scores = np.where(later, -np.inf, scores)
+        if part.function.startswith(("causal", "window")):
+            before = held(sequence)[..., None] - held(along)[..., None, :]
+            hidden = (before < 0) | (before >= (part.number or np.inf))
+            scores = np.where(beside(hidden, len(order) - 2), -np.inf, scores)
         return order, soft(scores, -1)
+
+    def reordered(x: Values, of: Dims, *order: str) -> Values:
+        """An array with these of its dimensions last, repeated along those that it lacks."""
+        there = [dim for dim in order if dim in of]
+        made = einsum([of], [x], there)
+        for place, dim in enumerate(order):
+            if dim not in of:
+                made = np.expand_dims(made, devices + place)
+        return made
+
+    def scanned() -> Values:
+        """Position by position; the reverse has each state's gradient, then that of its factor."""
+        every = next(each for each in dims[::-1] if part.along in each and len(each) == max(map(len, dims)))
+        order = (*(dim for dim in every if dim != part.along), part.along)
+        arrays = [reordered(x, own, *order) for x, own in zip(operands, dims, strict=True)]
+        factors, count = arrays[0 if part.function == "scan" else 1], held(part.along).shape[-1]
+
+        def states(x: Values, way: Sequence[int], ahead: int) -> Values:
+            made, state = np.zeros(np.broadcast_shapes(x.shape, factors.shape)), 0.0
+            for t in way:
+                factor = factors[..., t + ahead] if 0 <= t + ahead < count else 0.0
+                made[..., t] = state = factor * state + x[..., t]
+            return made
+
+        if part.function == "scan":
+            return einsum([order], [states(arrays[1], range(count), 0)], result)
+        slope = states(arrays[0], range(count)[::-1], 1)
+        if part.function == "scan_gradient":
+            return einsum([order], [slope], result)
+        before = np.roll(states(arrays[2], range(count), 0), 1, -1)
+        before[..., 0] = 0
+        return einsum([order], [slope * before], result)
+
+    def convolved() -> Values:
+        """Tap by tap: the last meets the position itself."""
+        tap = part.whole[-1]
+        every = dims[0]
+        order = (*(dim for dim in every if dim != part.along), part.along)
+        taps, count = held(tap).shape[-1], held(part.along).shape[-1]
+
+        def moved(x: Values, by: int) -> Values:
+            """What stood so many positions before; zeros beyond the ends."""
+            made = np.zeros_like(x)
+            for t in range(count):
+                if 0 <= t - by < count:
+                    made[..., t] = x[..., t - by]
+            return made
+
+        x = reordered(operands[0], every, *order)
+        if part.function == "conv_weight_gradient":
+            other, kept = reordered(operands[1], dims[1], *order), [dim for dim in order if dim in result]
+            rows = [einsum([order], [x * moved(other, taps - 1 - k)], kept) for k in range(taps)]
+            return einsum([[*kept, tap]], [np.stack(rows, -1)], result)
+        weights = reordered(operands[1], dims[1], *order[:-1], tap)
+        way = 1 if part.function == "conv" else -1
+        made = sum(moved(x, way * (taps - 1 - k)) * weights[..., k, None] for k in range(taps))
+        return einsum([order], [np.asarray(made)], result)
 
     match part.function:
         case "multiply":
@@ -147,7 +208,7 @@ def value(
             rows = beside(held(dims[0][0]), len(dims[1]))
             chosen = np.asarray(places[..., None] == rows, dtype=table.dtype)
             return einsum([dims[0], (*dims[1], dims[0][0])], [table, chosen], result)
-        case "attention" | "causal_attention":
+        case "attention" | "causal_attention" | "window_attention":
             order, weights = attention_weights(dims[0], dims[1], *operands[:2])
             return einsum([order, dims[2]], [weights, operands[2]], result)
         case name if name.endswith(("query_gradient", "key_gradient", "value_gradient")):
@@ -161,6 +222,29 @@ def value(
             )
             other = (keys, operands[2]) if name.endswith("query_gradient") else (query, operands[1])
             return einsum([order, other[0]], [slope, other[1]], result)
+        case "rotary" | "rotary_gradient":
+            # A half is the real, the other the imaginary part of what is turned.
+            ends = (part.along, part.whole[0])
+            order = (*(dim for dim in dims[0] if dim not in ends), *ends)
+            real, imaginary = np.split(reordered(operands[0], dims[0], *order), 2, axis=-1)
+            size, way = real.shape[-1], -1 if part.function.endswith("gradient") else 1
+            angles = held(part.along)[..., None] * float(part.number or 0) ** -(np.arange(size) / size)
+            turned = (real + 1j * imaginary) * np.exp(way * 1j * beside(angles, len(order) - 2))
+            return einsum([order], [np.concatenate([turned.real, turned.imag], axis=-1)], result)
+        case "cumsum":
+            return einsum(dims, [np.cumsum(operands[0], axis=axis(part.along, dims[0]))], result)
+        case "cumsum_gradient":
+            along = axis(part.along, dims[0])
+            return einsum(dims, [np.flip(np.cumsum(np.flip(operands[0], along), along), along)], result)
+        case "scan" | "scan_gradient" | "scan_factor_gradient":
+            return scanned()
+        case "conv" | "conv_gradient" | "conv_weight_gradient":
+            return convolved()
+        case "fill" | "dropout":
+            place = 1 if part.function == "fill" else 0
+            kept, other = (1, part.number) if place else (1 / (1 - float(part.number or 0)), 0)
+            mask = reordered(np.asarray(operands[1 - place], float), dims[1 - place], *dims[place])
+            return einsum([dims[place]], [np.where(mask > 0, operands[place] * kept, other)], result)
         case "square_gradient":
             return einsum(dims, operands, result) * part.number
         case "take_gradient":

@@ -42,6 +42,15 @@ PROGRAMS = [
     "Y = top_k(A[b,e,t], e, 3)",
     "Y = slots(top_k(A[b,t,e], e, 2), t, c)",
     "Y[e,b,c,t] = slots(A[b,t,e], t, c)",
+    "Y[t,b,n,h] = window_attention(Q[b,t,n,h], K[b,s,n,h], V[b,s,n,h], 3)",
+    "Y[h,b,t] = rotary(A[b,t,h], t)",
+    "Y = rotary(A[t,n,h], t, 100)",
+    "Y[d,b,t] = cumsum(A[b,t,d], t)",
+    "Y[d,t,b] = scan(F[t,b], A[b,t,d], t)",
+    "Y = scan(F[t,d], A[t,d], t)",
+    "Y[d,b,t] = conv(A[b,t,d], W[d,c], t)",
+    "Y = where(M[t], A[b,t], B[b,t]) + where(M, A, -1e3)",
+    "Y[d,b] = dropout(A[b,d], M[b,d], 0.25)",
 ]
 SIZES = {"b": 2, "d": 6, "t": 5, "s": 5, "f": 4, "n": 3, "h": 4, "g": 2, "v": 7, "e": 5, "c": 2, "q": 12}
 RUN = """
@@ -69,12 +78,12 @@ def cases():
     found = []
     for text in PROGRAMS:
         problem = problem_of(text)
-        values = {
-            each.name: random.integers(0, SIZES["v"], each.shape)
-            if each.dtype == "s32"
-            else random.standard_normal(each.shape)
-            for each in problem.arguments
+        draws = {
+            "s32": lambda shape: random.integers(0, SIZES["v"], shape),
+            "pred": lambda shape: random.random(shape) < 0.5,
+            "bf16": random.standard_normal,
         }
+        values = {each.name: draws[each.dtype](each.shape) for each in problem.arguments}
         for part in problem.parts:
             operands = [values[each.name] for each in part.operands]
             values[part.result.name] = value(part, operands)

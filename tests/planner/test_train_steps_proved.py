@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
 from shardviz.planner.planner import plan
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import Training, with_backward
-from shardviz.sharding import Mesh
+from shardviz.sharding import Mesh, PartitionSpec
 from tests.planner.executor import Values, prove, reference, values_for
 
 MESH = Mesh(("X", "Y"), (2, 2))
@@ -40,7 +42,52 @@ PROGRAMS = {
         "X=X__,WQ=_Y__,WK=_Y_,WV=_Y_,WO=Y___",
         "b=2,t=4,d=4,k=2,g=2,h=2",
     ),
+    "local attention of a sequence that is split": (
+        "Q[b,t,n,h] = rotary(X[b,t,d] * WQ[d,n,h], t); K = rotary(X[b,s,d] * WK[d,n,h], s); "
+        "V = X[b,s,d] * WV[d,n,h]; Y[b,t,d] = X + window_attention(Q, K, V, 3) * WO[n,h,d]",
+        "X=XY_,WQ=___,WK=___,WV=___,WO=___",
+        "b=2,t=4,d=4,n=2,h=2",
+    ),
+    "a recurrence": (
+        "U = conv(X[b,t,d] * W[d,e], C[k,e], t); A = sigmoid(X * V[d,e]); H = scan(A, silu(U), t); "
+        "Y = H * O[e,d] + cumsum(X, t)",
+        "X=X__,W=_Y,V=_Y,C=_Y,O=Y_,Y=X__",
+        "b=2,t=4,d=4,e=4,k=3",
+    ),
+    "masks": (
+        "H = dropout(X[b,t,d] * W[d,f], M[b,t,f], 0.5); S[b,t,s] = H * H[b,s,f]; P = where(N[t,s], S, -9); "
+        "Y[b,t,d] = where(N, P, S * S) * X[b,s,d]",
+        "X=X_Y,W=Y_,M=X_Y,N=__,Y=X__",
+        "b=2,t=4,d=4,f=4",
+    ),
 }
+ALONE = {
+    "Y = window_attention(Q[b,t,n,h], K[b,s,n,h], V[b,s,n,h], 3)": "btnh",
+    "Y = causal_attention(Q[b,t,n,g,h], K[b,s,n,h], V[b,s,n,h])": "btngh",
+    "Y = rotary(X[b,t,n,h] + X, t)": "btnh",
+    "Y = cumsum(X[b,t,d], t)": "btd",
+    "Y = scan(A[b,t], X[b,t,d], t)": "btd",
+    "Y = conv(X[b,t,d], W[k,d], t)": "btdk",
+    "Y = where(M[b,t], A[b,t,d], B[b,t,d]) * W[d,f]": "btdf",
+    "Y = dropout(X[b,d] * W[d,f], M[b,f], 0.1)": "bdf",
+}
+
+
+def random_spec(rank, draw):
+    """Each axis on a dimension or on none."""
+    places = [draw.randrange(-1, rank) for _ in "XY"]
+    dims = [tuple(axis for axis, at in zip("XY", places, strict=True) if at == dim) for dim in range(rank)]
+    return PartitionSpec(tuple(dims))
+
+
+@pytest.mark.parametrize("text", ALONE)
+def test_functions_on_random_shardings(text):
+    sizes, draw = ",".join(f"{dim}=8" for dim in ALONE[text]), random.Random(5)
+    known = problem_from_text(text, mesh=Mesh(("X", "Y"), (2, 4)), sizes=sizes)
+    for _ in range(6):
+        ends = (*known.arguments, known.result)
+        specs = {array.name: random_spec(array.rank, draw) for array in ends}
+        prove(plan(known.with_arrays(lambda array, specs=specs: array.with_spec(specs.get(array.name)))))
 
 
 @pytest.fixture(params=PROGRAMS)

@@ -24,7 +24,8 @@ class Statement:
     is split as they are; those in `whole` cannot be split. An operand that an earlier statement made has that
     result's name, perhaps other names for its dimensions, and a spec that is a constraint on it
     (`jax.lax.with_sharding_constraint`), or None. `result.spec` is None where the compiler may choose.
-    `number` is how many `top_k` keeps, by what `scale` multiplies. `source` is the forward result whose
+    `number` is how many `top_k` keeps, by what `scale` multiplies; `along` the dimension that
+    a function goes along, in `whole` too if each device needs all of it. `source` is the forward result whose
     statement this one differentiates or computes again, or the array that it updates, else ""."""
 
     einsum: Einsum
@@ -36,6 +37,7 @@ class Statement:
     phase: Phase = "forward"
     number: float | None = None
     source: str = ""
+    along: str = ""
 
     @property
     def arrays(self) -> tuple[ShardedArray, ...]:
@@ -97,12 +99,12 @@ def _words_beside(part: Statement, function: str) -> Iterator[str]:
     elif function == "reshape":
         for whole, factors in part.merged:
             yield f"{whole} = {' * '.join(factors)}"
-    elif function in ("top_k", "slots"):
-        yield from part.whole
+    elif part.along:
+        yield part.along
         if function == "slots":
             yield from (dim for dim in part.einsum.result if dim not in part.einsum.operands[0])
-        if part.number is not None:
-            yield f"{part.number:g}"
+    if part.number is not None and not function.endswith("_gradient"):
+        yield f"{part.number:.9g}"
 
 
 def statement_text(part: Statement, written: Callable[[ShardedArray], str] | None = None) -> str:

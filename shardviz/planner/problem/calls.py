@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
 
@@ -17,7 +19,7 @@ class FunctionLowering(StatementWriter):
     def _expression(self, value: Expression, target: WantedResult = PART) -> ArrayUse:
         raise NotImplementedError
 
-    def _pointwise(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+    def _pointwise(self, call: FunctionCall, target: WantedResult, number: float | None = None) -> ArrayUse:
         """A function of each element; of two arrays one may lack dimensions of the other."""
         operands = call.operands
         if call.function == "divide" and isinstance(operands[1], Literal):
@@ -39,7 +41,7 @@ class FunctionLowering(StatementWriter):
                 others = f"{self._all_sized(largest.without(use.dims))} of {largest.name}"
                 hint = "both need the same dimensions, or one a subset of the other's"
                 self._fail(f"{doing}, but {own} not {others},", call, hint)
-        return self._emit(call.function, uses, largest.dims, target)
+        return self._emit(call.function, uses, largest.dims, target, number=number)
 
     def _scale(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         array, factor = self._arrays(call, 2)
@@ -120,6 +122,9 @@ class FunctionLowering(StatementWriter):
 
     def _attention(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """With grouped heads the queries have a dimension more. No score is ever kept (flash attention)."""
+        window = None
+        if call.function == "window_attention":
+            window, call = self._last_number(call, 4, _is_count)
         queries, keys, values = self._arrays(call, 3)
         if set(keys.dims) != set(values.dims):
             problem = f"the keys {keys} and the values {values} have other dimensions,"
@@ -136,15 +141,60 @@ class FunctionLowering(StatementWriter):
             hint = "attention(Q[b, t, n, h], K[b, s, n, h], V[b, s, n, h])"
             self._fail(problem, call, f"write {hint}, with grouped heads Q[b, t, n, g, h]")
         whole = (*along, *keys.dims[-1:])
-        return self._emit(call.function, (queries, keys, values), queries.dims, target, whole=whole)
+        operands = (queries, keys, values)
+        return self._emit(call.function, operands, queries.dims, target, whole=whole, number=window)
+
+    def _rotary(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """The base of the angles is a third argument."""
+        base = 10000.0
+        if len(call.operands) == 3:
+            base, call = self._last_number(call, 3, lambda base: base > 0)
+        array, (along,), _ = self._along(call)
+        last = array.dims[-1]
+        if last == along:
+            self._fail(f"rotary turns halves of {along} by places along {along},", call, self._has(array))
+        return self._emit("rotary", (array,), array.dims, target, whole=(last,), number=base, along=along)
+
+    def _scan(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """``cumsum(X, t)``; ``scan(A, X, t)``, whose factors may lack dimensions of what comes in."""
+        if len(call.operands) != 2 + (call.function == "scan"):
+            self._fail_form(call)
+        *before, array = (self._expression(operand) for operand in call.operands[:-1])
+        along = self._dim(call.operands[-1], call)
+        for use in before:
+            self._check_within(use, array, call)
+        for use in (*before, array):
+            self._check_has(along, use, call)
+        operands = (*before, array)
+        return self._emit(call.function, operands, array.dims, target, whole=(along,), along=along)
+
+    def _conv(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """A causal convolution along a dimension, of each of the others for itself (depthwise)."""
+        array, (along,), (weights,) = self._along(call, arrays=2)
+        taps = weights.without(array.dims)
+        if len(taps) != 1 or along in weights.dims:
+            problem = f"the weights {weights} must have one dimension beside those of {array}, not {along},"
+            self._fail(problem, call, "write conv(X[b, t, d], W[k, d], t)")
+        return self._emit("conv", (array, weights), array.dims, target, whole=(along, *taps), along=along)
+
+    def _where(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """``where(M, A, B)``, with a number instead of B `fill`, and ``dropout(X, M, 0.1)`` take a mask."""
+        number, place = None, 1 if call.function == "dropout" else 0
+        if place:
+            number, call = self._last_number(call, 3, lambda rate: 0 <= rate < 1)
+        elif call.function == "fill" or _number(call.operands[-1]) is not None:
+            number, call = self._last_number(replace(call, function="fill"), 3)
+        made = self._pointwise(call, target, number)
+        mask = self.statements[-1].operands[place]
+        if mask.name in self.arguments:
+            self.dtypes[mask.name] = "pred"
+        return made
 
     def _top_k(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """The largest along a dimension, and zero for all others."""
-        count = call.operands[-1] if len(call.operands) == 3 else None
-        if not isinstance(count, Literal) or count.value < 1 or count.value % 1:
-            self._fail_form(call)
-        array, dims, _ = self._along(replace(call, operands=call.operands[:2]))
-        return self._emit("top_k", (array,), array.dims, target, whole=dims, number=count.value)
+        count, call = self._last_number(call, 3, _is_count)
+        array, dims, _ = self._along(call)
+        return self._emit("top_k", (array,), array.dims, target, whole=dims, number=count, along=dims[0])
 
     def _slots(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """1 where a token has the place of those that chose an expert, in order; some have no place."""
@@ -155,7 +205,7 @@ class FunctionLowering(StatementWriter):
         if places in array.dims:
             problem = f"{array} already has the dimension {places},"
             self._fail(problem, call, "choose another name for the places")
-        return self._emit("slots", (array,), (*array.dims, places), target, whole=dims)
+        return self._emit("slots", (array,), (*array.dims, places), target, whole=dims, along=dims[0])
 
     def _reshape(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """``reshape(P, q=nh)``: q becomes n and h, or n and h, side by side, become q."""
@@ -186,15 +236,23 @@ class FunctionLowering(StatementWriter):
         array = self._expression(call.operands[0])
         along = tuple(self._dim(operand, call) for operand in call.operands[arrays:stop])
         for dim in along:
-            if dim not in array.dims:
-                problem = f"{call.function} is along {quote(dim, 30)}, which {array} lacks,"
-                self._fail(problem, call, self._has(array))
+            self._check_has(dim, array, call)
         others = (*call.operands[1:arrays], *(call.operands[stop:] if stop else ()))
         return array, along, tuple(self._expression(other) for other in others)
 
     def _arrays(self, call: FunctionCall, count: int) -> list[ArrayUse]:
         self._check_count(call, count)
         return [self._expression(operand) for operand in call.operands]
+
+    def _last_number(
+        self, call: FunctionCall, count: int, fits: Callable[[float], bool] = math.isfinite
+    ) -> tuple[float, FunctionCall]:
+        """The number at the end of so many operands, and the call without it."""
+        *operands, last = call.operands
+        number = _number(last)
+        if len(call.operands) != count or number is None or not fits(number):
+            self._fail_form(call)
+        return number, replace(call, operands=tuple(operands))
 
     def _dim(self, value: Expression, call: FunctionCall) -> str:
         if not isinstance(value, Mention) or value.array is not None:
@@ -204,7 +262,7 @@ class FunctionLowering(StatementWriter):
     def _take_integers(self, places: ArrayUse, call: FunctionCall, hint: str) -> None:
         if places.name not in self.arguments:
             self._fail(f"{places.name} holds no whole numbers,", call, hint)
-        self.integers.add(places.name)
+        self.dtypes[places.name] = "s32"
 
     def _check_count(self, call: FunctionCall, count: int) -> None:
         if len(call.operands) != count:
@@ -218,12 +276,31 @@ class FunctionLowering(StatementWriter):
             hint = f"the dimensions of {array.name} are {', '.join(map(self._sized, array.dims))}"
             self._fail(problem, call, hint)
 
+    def _check_has(self, dim: str, array: ArrayUse, call: FunctionCall) -> None:
+        if dim not in array.dims:
+            problem = f"{call.function} is along {quote(dim, 30)}, which {array} lacks,"
+            self._fail(problem, call, self._has(array))
+
     def _has(self, array: ArrayUse) -> str:
         return f"the dimensions of {array.name} are {', '.join(array.dims)}"
 
     def _fail_form(self, call: FunctionCall) -> NoReturn:
         _, words, example = CALLS[call.function]
         self._fail(f"{call.function} takes {words},", call, f"write {call.function}({example})")
+
+
+def _number(value: Expression) -> float | None:
+    if (
+        isinstance(value, FunctionCall)
+        and value.function == "negative"
+        and isinstance(value.operands[0], Literal)
+    ):
+        return -value.operands[0].value
+    return value.value if isinstance(value, Literal) else None
+
+
+def _is_count(number: float) -> bool:
+    return number >= 1 and number % 1 == 0
 
 
 CALLS = {
@@ -246,6 +323,24 @@ CALLS = {
     "take": (FunctionLowering._take, "", ""),
     "attention": (FunctionLowering._attention, "", ""),
     "causal_attention": (FunctionLowering._attention, "", ""),
+    "window_attention": (
+        FunctionLowering._attention,
+        "arrays and how many keys are seen",
+        "Q, K, V, 128",
+    ),
+    "rotary": (
+        FunctionLowering._rotary,
+        "an array, the dimension of its positions and perhaps a base",
+        "Q, t",
+    ),
+    "cumsum": (FunctionLowering._scan, "an array and a dimension", "X, t"),
+    "scan": (FunctionLowering._scan, "factors, an array and a dimension", "A, X, t"),
+    "conv": (FunctionLowering._conv, "an array, weights and a dimension", "X[b, t, d], W[k, d], t"),
+    **dict.fromkeys(
+        ("where", "fill"),
+        (FunctionLowering._where, "a mask, an array and an array or number", "M, X, 0"),
+    ),
+    "dropout": (FunctionLowering._where, "an array, a mask of what is kept and a rate below 1", "X, M, 0.1"),
     "top_k": (FunctionLowering._top_k, "an array, a dimension and how many are kept", "X, e, 2"),
     "slots": (
         FunctionLowering._slots,

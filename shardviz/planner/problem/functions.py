@@ -28,8 +28,9 @@ other, summed to the dimensions of the second operand; an operand of the forward
 
 
 class Derivative(NamedTuple):
-    """The gradient of one operand: a `function` of what it takes, in this order, and of a `number`. The "sum"
-    of the result's gradient alone passes it on, without a statement if the operand has all its dimensions."""
+    """The gradient of one operand: a `function` of what it takes, in this order, and of a `number`, or else
+    the statement's. The "sum" of the result's gradient alone passes it on, without a statement if the operand
+    has all its dimensions."""
 
     function: str
     takes: tuple[Taken, ...] = (GRADIENT,)
@@ -49,7 +50,8 @@ class LocalFunction:
 
     `operands` is how many arrays it takes, and `linear_in` those among them, by number, that may come with
     pending sums; None is any. `flops` are its operations, the addition to a sum among them, at one point of
-    all dimensions ("points"), or for each element of its first "operand" or of its "result". `code` is its
+    all dimensions ("points"), at those that a causal mask leaves to the device with most of them ("seen"), or
+    for each element of its first "operand" or of its "result". `code` is its
     JAX code at one point, with ``{0}``, ``{1}`` for the operands broadcast to all dimensions, or for a
     function that is not pointwise what writes it. Over dimensions that the result lacks the points
     are summed, or with `averages` their mean is taken, or with `takes_largest` the largest of the part of
@@ -58,14 +60,15 @@ class LocalFunction:
     `multiplies_matrices` it is bound by the peak of a chip, as matrix products are. With `keeps_integers`
     integers give integers; with `of_positive` the operands must be positive; queries and keys
     `of_one_sequence` are equally many; a function that `makes_places` has them as one more dimension of its
-    result."""
+    result; `few` is the usual size of the last dimension in `Statement.whole`, of which a function that
+    `halves` takes halves."""
 
     operands: int | None
     linearity: Linearity
     flops: int
     code: Code
     derivatives: Derivatives | Callable[[Statement], Derivatives] = ()
-    counted: Literal["points", "operand", "result"] = "points"
+    counted: Literal["points", "seen", "operand", "result"] = "points"
     linear_in: tuple[int, ...] | None = None
     averages: bool = False
     takes_largest: bool = False
@@ -76,6 +79,8 @@ class LocalFunction:
     of_positive: bool = False
     of_one_sequence: bool = False
     makes_places: bool = False
+    few: int = 0
+    halves: bool = False
 
     def may_pend(self, operand: int) -> bool:
         """This operand may come with pending sums, alone or with all others by `linearity`."""
@@ -131,15 +136,24 @@ def _of_two(sign: str, function: str) -> LocalFunction:
     return LocalFunction(2, "none", 1, f"jnp.{function}({{0}}, {{1}})", takes, keeps_integers=True)
 
 
-def _attention(name: str, flops: int, of_one_sequence: bool = False) -> LocalFunction:
+def _by_jax(
+    name: str, code: Callable[[JaxCode], str], operand: int, flops: int, *takes: int, **fields: object
+) -> Derivative:
+    """The gradient of one operand as JAX derives it from a function's code. Where the function is linear in
+    the operand, which has the result's dimensions, that need not be taken."""
+    return _own(name, flops, lambda written: written.gradient(code, operand, takes), *takes, **fields)
+
+
+def _attention(name: str, is_causal: bool = True) -> LocalFunction:
     """Each gradient takes queries, keys and values, from which the scores are computed again."""
-    shares = {"query": flops, "key": 2 * flops, "value": 2 * flops}
+    fields: dict[str, object] = {"multiplies_matrices": True, "of_one_sequence": is_causal}
+    fields["counted"] = "seen" if is_causal else "points"
     takes = tuple(
-        _own(f"{name}_{operand}", own, JaxCode.attention_gradient, 0, 1, 2, multiplies_matrices=True)
-        for operand, own in shares.items()
+        _by_jax(f"{name}_{word}", JaxCode.attention, operand, flops, 0, 1, 2, **fields)
+        for operand, (word, flops) in enumerate((("query", 2), ("key", 4), ("value", 4)))
     )
-    fields = {"linear_in": (2,), "multiplies_matrices": True, "of_one_sequence": of_one_sequence}
-    return LocalFunction(3, "product", 2 * flops, JaxCode.attention, takes, **fields)  # type: ignore[arg-type]
+    usual = {"linearity": "product", "linear_in": (2,), "derivatives": takes} | fields
+    return LocalFunction(3, flops=4, code=JaxCode.attention, **usual)  # type: ignore[arg-type]
 
 
 def _of_mean(part: Statement) -> Derivatives:
@@ -154,6 +168,9 @@ _RAISED = "jnp.exp({0} - jax.lax.stop_gradient({1}))"
 _OF_SOFTMAX = _own("softmax", 2, "{1} * ({0} - {2})", RESULT, ROW_SUMS, linearity="sum", linear_in=(0, 2))
 _OF_TAKE = _own("take", 1, JaxCode.take_gradient, 1, counted="operand", selects=(1,))
 _OF_PICK = _own("pick", 1, JaxCode.pick_gradient, 1, counted="result", selects=(1,))
+_OF_WHERE = _own("where", 1, "jnp.where({1}, {0}, 0)", 0, selects=(1,))
+_OF_ROTARY = _by_jax("rotary", JaxCode.rotary, 0, 3, linearity="sum")
+_OF_CUMSUM = _by_jax("cumsum", JaxCode.cumsum, 0, 1, linearity="sum")
 PROGRAM_FUNCTIONS = {
     "multiply": LocalFunction(None, "product", 2, JaxCode.product, _of_multiply, keeps_integers=True),
     "add": LocalFunction(2, "sum", 1, "{0} + {1}", (PASSED_ON, PASSED_ON), keeps_integers=True),
@@ -161,9 +178,7 @@ PROGRAM_FUNCTIONS = {
         2, "sum", 1, "{0} - {1}", (PASSED_ON, Derivative("negative")), keeps_integers=True
     ),
     "negative": LocalFunction(1, "sum", 1, "-{0}", (Derivative("negative"),), keeps_integers=True),
-    "scale": LocalFunction(
-        1, "sum", 1, "{0} * {number}", lambda of: (Derivative("scale", number=of.number),)
-    ),
+    "scale": LocalFunction(1, "sum", 1, "{0} * {number}", (Derivative("scale"),)),
     "divide": _of_first(2, 1, "{0} / {1}", DIVIDED, _own("divide", 2, "-{0} * {1} / {2}", RESULT, 1)),
     "maximum": _of_two(">", "maximum"),
     "minimum": _of_two("<", "minimum"),
@@ -227,8 +242,48 @@ PROGRAM_FUNCTIONS = {
         selects=(1,),
         keeps_integers=True,
     ),
-    "attention": _attention("attention", 2),
-    "causal_attention": _attention("causal_attention", 1, of_one_sequence=True),
+    "attention": _attention("attention", is_causal=False),
+    "causal_attention": _attention("causal_attention"),
+    "window_attention": _attention("window_attention"),
+    "rotary": LocalFunction(1, "sum", 3, JaxCode.rotary, (_OF_ROTARY,), halves=True),
+    "cumsum": LocalFunction(1, "sum", 1, JaxCode.cumsum, (_OF_CUMSUM,), keeps_integers=True),
+    "scan": LocalFunction(
+        2,
+        "product",
+        2,
+        JaxCode.scan,
+        (_by_jax("scan_factor", JaxCode.scan, 0, 6, 0, 1), _by_jax("scan", JaxCode.scan, 1, 2, 0)),
+        linear_in=(1,),
+        keeps_integers=True,
+    ),
+    "conv": LocalFunction(
+        2,
+        "product",
+        2,
+        JaxCode.conv,
+        (_by_jax("conv", JaxCode.conv, 0, 2, 1), _by_jax("conv_weight", JaxCode.conv, 1, 2, 0, 1)),
+        keeps_integers=True,
+        few=4,
+    ),
+    "where": LocalFunction(
+        3,
+        "sum",
+        1,
+        "jnp.where({0}, {1}, {2})",
+        (None, _OF_WHERE, _own("where_not", 1, "jnp.where({1}, 0, {0})", 0, selects=(1,))),
+        linear_in=(1, 2),
+        selects=(0,),
+        keeps_integers=True,
+    ),
+    "fill": LocalFunction(2, "none", 1, "jnp.where({0}, {1}, {number})", (None, _OF_WHERE), selects=(0,)),
+    "dropout": _of_first(
+        2,
+        1,
+        "jnp.where({1}, {0} / (1 - {number}), 0)",
+        Derivative("dropout", (GRADIENT, 1)),
+        None,
+        selects=(1,),
+    ),
     "top_k": LocalFunction(
         1,
         "none",
@@ -309,11 +364,27 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
         # A multiplication for each operand after the first, and an addition where a dimension is summed.
         return points * (len(part.operands) - 1 + bool(operand_dims.difference(part.result.dims)))
     function = FUNCTIONS[part.function]
+    if function.counted == "seen":
+        query, keys, _ = part.einsum.operands[-3:]
+        along = part.whole[0]
+        share = _share_seen(local[query[keys.index(along)]], local[along], part.number)
+        return round(points * function.flops * share)
     if function.counted == "operand":
         return function.flops * math.prod(operands[0])
     if function.counted == "result":
         return function.flops * math.prod(result)
     return points * function.flops
+
+
+def _share_seen(rows: int, keys: int, window: float | None) -> float:
+    """The part of all pairs of queries and keys that the last `rows` queries of a sequence see, each only the
+    last of the keys up to its own, `window` or all: earlier ones see no more."""
+    widest = min(keys, window or keys)
+
+    def seen(first: int) -> float:
+        return min(first, widest) * (2 * first - min(first, widest)) / 2
+
+    return (seen(keys) - seen(keys - rows)) / max(1, rows * keys)
 
 
 def local_work(part: Statement, operands: Sequence[Shape], result: Shape) -> tuple[int, int, str]:

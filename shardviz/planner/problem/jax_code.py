@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from string import ascii_letters
 
 from shardviz.notation.einsum import Einsum
@@ -143,10 +143,14 @@ class JaxCode:
         first, second, third = self.operands
         fit = _subscripts(every, (query, keys), scores)
         fit = f'jnp.einsum("{fit}", {first}, {second}) / {sizes[size]} ** 0.5'
-        if self.statement.function == "causal_attention":
+        if not self.statement.function.startswith("attention"):
+            start = self.local.starts.get(rows, "")
             seen = f"jnp.tri({sizes[rows]}, {sizes[along]}, dtype=bool)"
-            if start := self.local.starts.get(rows):
-                seen = f"{start} + jnp.arange({sizes[rows]})[:, None] >= jnp.arange({sizes[along]})"
+            place = f"{start} + jnp.arange({sizes[rows]})[:, None]".removeprefix(" + ")
+            if start:
+                seen = f"{place} >= jnp.arange({sizes[along]})"
+            if window := self.statement.number:
+                seen = f"({seen}) & ({place} < jnp.arange({sizes[along]}) + {window:g})"
             fit = f"jnp.where({seen}, {fit}, -jnp.inf)"
         product = _subscripts(every, (scores, values), self.einsum.result)
         return f'jnp.einsum("{product}", jax.nn.softmax({fit}, axis=-1), {third})'
@@ -184,18 +188,61 @@ class JaxCode:
         zeros = f"jnp.zeros({(size, *(self.sizes[dim] for dim in rest))}, {gradient}.dtype)"
         return f'{zeros}.at[{places}].add({_aligned(gradient, dims, (*kept, *rest))}, mode="drop")'
 
-    def attention_gradient(self) -> str:
-        """The gradient of queries, keys or values, from that of what they give and all three."""
-        function, _, operand = self.statement.function.removesuffix("_gradient").rpartition("_")
-        index = ("query", "key", "value").index(operand)
+    def gradient(self, code: Callable[[JaxCode], str], operand: int, taken: Sequence[int]) -> str:
+        """The gradient of one operand of a function with this code, from that of its result and the operands
+        that are `taken`. One that is not there is the function's linear one: any value of it does."""
         (given, *dims), (made, *arrays) = self.einsum.operands, self.statement.operands
-        einsum = Einsum(tuple(dims), given)
-        forward = Statement(einsum, tuple(arrays), made, function, whole=self.statement.whole)
-        gradient, *operands = self.operands
-        own = operands[index]
-        operands[index] = "own"
-        code = JaxCode(forward, tuple(operands), local=self.local).attention()
-        return self._ordered(f"jax.vjp(lambda own: {code}, {own})[1]({gradient})[0]", dims[index])
+        gradient, *names = self.operands
+        known = dict(zip(taken, zip(dims, arrays, names, strict=True), strict=True))
+        own_dims, own_array, own = known.get(operand, (given, made, gradient))
+        known[operand] = own_dims, own_array, "own"
+        every = [known[number] for number in sorted(known)]
+        einsum = Einsum(tuple(dims for dims, _, _ in every), given)
+        arrays = [array for _, array, _ in every]
+        forward = replace(self.statement, einsum=einsum, operands=tuple(arrays), result=made)
+        forward_code = code(JaxCode(forward, tuple(name for _, _, name in every), local=self.local))
+        return self._ordered(f"jax.vjp(lambda own: {forward_code}, {own})[1]({gradient})[0]", own_dims)
+
+    def rotary(self) -> str:
+        """The halves of the last dimension turned by angles that grow with the position."""
+        (dims,), (array,), sizes = self.einsum.operands, self.operands, self.sizes
+        along, (last,) = self.statement.along, self.statement.whole
+        half = sizes[last] // 2
+        places = f"jnp.arange({sizes[along]})"
+        if start := self.local.starts.get(along):
+            places = f"({start} + {places})"
+        turns = f"{self.statement.number:g} ** -(jnp.arange({sizes[last]}) % {half} / {half})"
+        signs = f"jnp.where(jnp.arange({sizes[last]}) < {half}, -1, 1)"
+        angles = _aligned(f"({places}[:, None] * ({signs} * {turns}))", (along, last), dims)
+        other = f"jnp.roll({array}, {half}, {dims.index(last)})"
+        code = f"({array} * jnp.cos({angles}) + {other} * jnp.sin({angles})).astype({array}.dtype)"
+        return self._ordered(code, dims)
+
+    def cumsum(self) -> str:
+        (dims,), (array,) = self.einsum.operands, self.operands
+        axis = dims.index(self.statement.along)
+        return self._ordered(f"jnp.cumsum({array}, axis={axis}, dtype={array}.dtype)", dims)
+
+    def scan(self) -> str:
+        """Each state is the one before times a factor, plus what comes in; the first has none before."""
+        (_, dims), (factors, array) = self.einsum.operands, self.operands
+        factors = f"jnp.broadcast_to({_aligned(factors, self.einsum.operands[0], dims)}, {array}.shape)"
+        joined = "lambda left, right: (left[0] * right[0], right[0] * left[1] + right[1])"
+        axis = dims.index(self.statement.along)
+        scanned = f"jax.lax.associative_scan({joined}, ({factors}, {array}), axis={axis})[1]"
+        return self._ordered(scanned, dims)
+
+    def conv(self) -> str:
+        """At each position the weights times the last elements up to it, zeros before the first."""
+        (dims, taps), (array, weights), along = self.einsum.operands, self.operands, self.statement.along
+        (last,) = (dim for dim in taps if dim not in dims)
+        axis, count = dims.index(along), self.sizes[last]
+        padding = [(count - 1 if dim == along else 0, 0) for dim in dims]
+        one = _aligned(
+            f"{weights}[{':, ' * taps.index(last)}tap]", [dim for dim in taps if dim != last], dims
+        )
+        shifted = f"jnp.pad({array}, {padding})[{':, ' * axis}tap : tap + {self.sizes[along]}]"
+        return self._ordered(f"sum({shifted} * {one} for tap in range({count}))", dims)
 
 
 def _subscripts(every: Sequence[str], operands: Sequence[Sequence[str]], result: Sequence[str]) -> str:

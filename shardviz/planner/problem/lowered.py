@@ -46,6 +46,7 @@ class LoweredStatement:
     merged: tuple[tuple[str, Dims], ...] = ()
     whole: Dims = ()
     number: float | None = None
+    along: str = ""
 
     @property
     def einsum(self) -> Einsum:
@@ -76,7 +77,7 @@ PART = WantedResult()
 class StatementWriter:
     """The statements of a program so far, in order. `arguments` are the arrays that it takes, as they stand
     first. `renamed` are arrays that a statement calls by other dimensions than before: its name, the array as
-    it was, its use there. `integers` are the arguments that hold places in a table."""
+    it was, its use there. `dtypes` are those of arguments that hold places in a table, or a mask."""
 
     _source: Assignment
 
@@ -85,7 +86,7 @@ class StatementWriter:
         self.statements: list[LoweredStatement] = []
         self.arguments: dict[str, ArrayUse] = {}
         self.renamed: list[tuple[str, ArrayUse, ArrayUse]] = []
-        self.integers: set[str] = set()
+        self.dtypes: dict[str, str] = {}
         self._made: dict[str, ArrayUse] = {}
         self._partial = 0
         self._targets = {
@@ -113,6 +114,7 @@ class StatementWriter:
         merged: tuple[tuple[str, Dims], ...] = (),
         whole: Dims = (),
         number: float | None = None,
+        along: str = "",
     ) -> ArrayUse:
         source = self._source
         expression = source.target or source.value
@@ -128,7 +130,9 @@ class StatementWriter:
             problem = f"{name} has {len(wanted)} dimensions, and an array has at most {MAX_RANK},"
             self._fail(problem, expression, "use fewer dimensions")
         result = self._made[name] = ArrayUse(name, wanted, target.spec, source.start, source.stop)
-        self.statements.append(LoweredStatement(function, operands, result, source, merged, whole, number))
+        self.statements.append(
+            LoweredStatement(function, operands, result, source, merged, whole, number, along)
+        )
         return result
 
     def _use(self, mention: Mention) -> ArrayUse:

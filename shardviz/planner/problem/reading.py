@@ -256,7 +256,7 @@ def program_problem(
 
     def array(use: ArrayUse, spec: PartitionSpec | None) -> ShardedArray:
         shape = tuple(sizes[dim] for dim in use.dims)
-        own = "s32" if use.name in lowered.integers else given.usual
+        own = lowered.dtypes.get(use.name, given.usual)
         return ShardedArray(use.name, use.dims, shape, own, spec)
 
     def operand(use: ArrayUse) -> ShardedArray:
@@ -267,7 +267,9 @@ def program_problem(
 
     def statement(one: LoweredStatement) -> Statement:
         arrays = tuple(map(operand, one.operands)), array(one.result, known.get(one.result.name))
-        return Statement(one.einsum, *arrays, one.function, one.merged, one.whole, number=one.number)
+        return Statement(
+            one.einsum, *arrays, one.function, one.merged, one.whole, number=one.number, along=one.along
+        )
 
     statements = tuple(map(statement, lowered.statements))
     taken = {operand.name for statement in statements for operand in statement.operands}

@@ -69,12 +69,18 @@ def program_sizes(lowered: LoweredProgram, given: Mapping[str, int], text: str) 
         _places(one) for one in lowered.statements if functions.FUNCTIONS[one.function].makes_places
     )
     usual = usual_sizes([dim for dim in lowered.dims if dim not in derived])
+    known = [(one, functions.FUNCTIONS[one.function]) for one in lowered.statements]
+    usual |= {one.whole[-1]: function.few for one, function in known if function.few}
     sizes.spread()
     # Those that follow from others come last, for the places of an array that does not say its experts.
     for dim in sorted(lowered.dims, key=derived.__contains__):
         if dim not in sizes.size:
             sizes.size[dim] = usual.get(dim, OTHER_SIZE)
             sizes.spread()
+    for one, function in known:
+        if function.halves and sizes.size[one.whole[-1]] % 2:
+            problem = f"rotary turns halves of {one.whole[-1]}={sizes.size[one.whole[-1]]},"
+            sizes.fail(problem, one.operands[0], "give it an even size")
     return sizes.size
 
 
@@ -96,7 +102,7 @@ class _Sizes:
                     if self._differ(own, other):
                         both = f"{self._sized(other)} is {self._sized(own)} in {first}"
                         hint = f"give {other} the size {self.size[own]}, or leave it out"
-                        self._fail(f"{name} takes {use}, but {both},", use, hint)
+                        self.fail(f"{name} takes {use}, but {both},", use, hint)
             for statement in self._lowered.statements:
                 for whole, factors in statement.merged:
                     self._product(whole, factors, statement.result)
@@ -122,7 +128,7 @@ class _Sizes:
             problem = f"{attention.result.name} attends along {both}, which must be one sequence"
             same = "only the sequence has another name in the keys: Q[b, t, n, h], K[b, s, n, h]"
             hint = f"{same}, with grouped heads Q[b, t, n, g, h]"
-            self._fail(f"{problem} in causal attention,", queries, hint)
+            self.fail(f"{problem} in causal attention,", queries, hint)
 
     def _product(self, whole: str, factors: tuple[str, ...], use: ArrayUse) -> None:
         size = self.size
@@ -131,11 +137,11 @@ class _Sizes:
         if not unknown and size.setdefault(whole, known) != known:
             written = " · ".join(map(self._sized, factors))
             problem = f"{self._sized(whole)} of {use} is not {written} = {known},"
-            self._fail(problem, use, f"give {whole} the size {known}")
+            self.fail(problem, use, f"give {whole} the size {known}")
         if len(unknown) == 1 and whole in size:
             if not known or size[whole] % known:
                 problem = f"{self._sized(whole)} of {use} is not a multiple of {known},"
-                self._fail(problem, use, "give other sizes")
+                self.fail(problem, use, "give other sizes")
             size[unknown[0]] = size[whole] // known
 
     def _capacity(self, slots: LoweredStatement) -> None:
@@ -151,7 +157,7 @@ class _Sizes:
     def _sized(self, dim: str) -> str:
         return f"{dim}={self.size[dim]}"
 
-    def _fail(self, problem: str, use: ArrayUse, hint: str) -> None:
+    def fail(self, problem: str, use: ArrayUse, hint: str) -> None:
         raise NotationError(problem, self._lowered.program.text, use.start, use.stop, hint)
 
 
