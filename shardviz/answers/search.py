@@ -1,21 +1,40 @@
-"""The best meshes and shardings of a program on a machine, as a question in the words of the options."""
+"""The best meshes and shardings of a program on a machine, as a question in the words of the options, and
+what they are for the whole of a model: rules for its parameters, and the tokens that it serves."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError
+from shardviz.hardware.machine import place_mesh
 from shardviz.models.answer import usual_sequence
-from shardviz.models.layer_program import architecture_of, layers_text, most_layers
+from shardviz.models.layer_program import (
+    CACHES,
+    architecture_of,
+    layers_text,
+    logical_axes,
+    most_layers,
+    parameter_specs,
+)
+from shardviz.models.rule_files import rules_text, shipped_rules
+from shardviz.models.rule_set import RuleSet, ShardingRule
+from shardviz.models.serving import ServedMesh, serving_answer
 from shardviz.models.sources import read_model
+from shardviz.notation.spec_string import write_spec
 from shardviz.planner.problem.training import REMATS, parse_training
+from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding, shown_mesh
 from shardviz.planner.search.question import SearchQuestion, question_from_text
 from shardviz.planner.search.rules import parse_axes
-from shardviz.sharding import Mesh
+from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
+    from shardviz.models.model import Model
+
+SHIPPED = ("data", "tensor", "expert")
+"""Kinds of axes for which rules ship that shard what a step that decodes takes."""
 
 
 def search_question(
@@ -29,24 +48,45 @@ def search_question(
     optimizer: str = "none",
     batch: int | None = None,
     sequence: int | None = None,
+    serve: bool = False,
+    dtype: str = "bf16",
+    cache: str = "",
+    activations: str = "",
     **options: Any,
 ) -> SearchQuestion:
     """The question, checked; a `remat` of "any" is chosen, and `options` are those of `question_from_text`.
 
     A `program` without an array is the name or the path of a model: its layers, for a step of `batch`
     sequences, by default one for each device, of `sequence` tokens; of several kinds of layers those of which
-    there are the most. Raises `QuestionError` for an unknown
+    there are the most. To `serve` it is a step that decodes, whose cache has these tokens, in the dtypes of
+    `serving_answer`. Raises `QuestionError` for an unknown
     model, for sizes of a model, for a batch or sequence of a program, and for words that state no question.
     """
-    text, name = program, ""
+    if (cache or activations) and not serve:
+        raise QuestionError("the dtypes of cache and activations are those of inference", "add --serve")
+    text, name, dtypes, tokens, cached = program, "", dict[str, str](), (0, 0), tuple[str, ...]()
     if not {*program} & {*"[],=>*;"}:
         model = read_model(program)
         if sizes:
             raise QuestionError(f"the sizes of {model.name} are its own", "give --batch and --sequence alone")
         batch, sequence = batch or max(1, machine.devices), sequence or usual_sequence(model)
-        layers = most_layers(architecture_of(model))
+        of = architecture_of(model)
+        layers = most_layers(of)
         name = f"the {len(layers.layers)} {layers.name}s of {model.name}, {batch:,} × {sequence:,} tokens"
-        text, sizes = layers_text(model, batch, sequence)
+        text, sizes = layers_text(model, batch, sequence, decodes=serve)
+        tokens = batch, sequence
+        if serve:
+            if backward or any(axis.kind == "pipeline" for axis in parse_axes(axes)):
+                problem = "a step that decodes is searched without gradients and pipelines"
+                raise QuestionError(problem, "leave out --backward and pipeline axes, or --serve")
+            assert layers.kind is not None
+            cached = (*CACHES[layers.kind.mixer],)
+            name = f"{model.name}: a token for each of {batch:,} sequences, contexts of {sequence:,} tokens"
+            weights, dtype = canonical_dtype(dtype), canonical_dtype(activations or of.dtype)
+            own = canonical_dtype(cache or dtype)
+            dtypes = dict.fromkeys((*cached, *(f"new_{name}" for name in cached)), own)
+    elif serve:
+        raise QuestionError("a model is served, but this is a program", "name one, such as llama-3-70b")
     elif batch or sequence:
         problem = "a batch and a sequence are those of a model, but this is a program"
         raise QuestionError(problem, "give sizes, such as b=32,t=4096")
@@ -55,6 +95,66 @@ def search_question(
     remats = REMATS if backward and remat == "any" else ()
     training = parse_training(backward, REMATS[0] if remats else remat, optimizer, mesh)
     question = question_from_text(
-        text, machine, named, sizes=sizes, training=training, remats=remats, **options
+        text, machine, named, sizes=sizes, dtype=dtype, training=training, remats=remats, **options
     )
-    return replace(question, name=name)
+    if dtypes:
+        dtypes |= dict.fromkeys(question.roles.parameters, weights)
+        typed = question.problem.with_arrays(lambda one: replace(one, dtype=dtypes.get(one.name, one.dtype)))
+        question = replace(question, problem=typed)
+    return replace(question, name=name, tokens=tokens, cached=cached)
+
+
+def row_rules(
+    model: Model, question: SearchQuestion, row: MeshSharding
+) -> tuple[dict[str, PartitionSpec], PartitionSpec]:
+    """The specs of a model's parameters in a row, by words in their names, and that of its tokens."""
+    specs = dict(row.specs)
+    examples, positions = specs["x"].dims[:2]
+    if question.cached:
+        # The cache takes what is left of the axes of its heads by itself.
+        cache = specs[question.cached[0]].dims[0]
+        examples, positions = tuple(axis for axis in examples if axis in cache), ()
+    inputs = PartitionSpec((examples, positions))
+    return parameter_specs(model, specs, shown_mesh(question, row)), inputs
+
+
+def rules_file(program: str, question: SearchQuestion, row: MeshSharding, ending: str) -> str:
+    """The text of a file of rules with a row's specs. Raises `QuestionError` as `rules_text` does."""
+    model = read_model(program)
+    specs = row_rules(model, question, row)
+    return rules_text(ending, *specs, logical_axes(model), shown_mesh(question, row))
+
+
+def served_meshes(
+    ranking: MeshRanking, program: str, limit: int, *, ships: bool = True
+) -> tuple[MeshRanking, list[ServedMesh]]:
+    """The first rows as `shardviz model --serve` prices them, the fastest token first, without those whose
+    weights and cache do not fit; and the ranking with these rows at its head. A row has rules that ship, if
+    one `ships`, where its mesh takes no longer with these."""
+    model, question = read_model(program), ranking.question
+    arguments = {argument.name: argument for argument in question.problem.arguments}
+    weight = next(arguments[name] for name in arguments if name in question.roles.parameters)
+    batch, sequence = question.tokens
+    kinds = {axis.name: axis.kind for axis in question.axes}
+    served = []
+    for row in ranking.found[:limit]:
+        specs, inputs = row_rules(model, question, row)
+        rules = tuple(ShardingRule(re.escape(name), spec) for name, spec in specs.items())
+        mesh = shown_mesh(question, row)
+        choices = [RuleSet("", "patterns", rules, write_spec(inputs))]
+        if ships and {kinds[axis] for axis in mesh.axis_names} <= set(SHIPPED):
+            # Rules that ship are easier to give, and planned as a whole they may be as good.
+            names = (f"{axis}={kinds[axis]}" for axis in mesh.axis_names)
+            choices.insert(0, shipped_rules("+".join(names), mesh))
+        words = {"dtype": weight.dtype, "cache": arguments[question.cached[0]].dtype}
+        words["activations"] = arguments["x"].dtype
+        placed = place_mesh(question.machine, mesh)
+        answers = (
+            serving_answer(model, choice, placed, mesh, batch=batch, sequence=sequence, **words)
+            for choice in choices
+        )
+        answer = min(answers, key=lambda one: one.decode.step.seconds)
+        served.append(ServedMesh(row, answer))
+    served.sort(key=lambda one: one.answer.decode.step.seconds)
+    fit = [one for one in served if not one.answer.memory.over(one.answer.decode.memory)]
+    return replace(ranking, found=(*(one.found for one in fit), *ranking.found[limit:])), fit

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +25,17 @@ with LazyImports():
     from shardviz.forms import command_line
     from shardviz.forms import options as form_options
     from shardviz.hardware import machine_file
-    from shardviz.models import layer_program, rule_files, sources
+    from shardviz.models import sources
     from shardviz.notation import spec_string
     from shardviz.planner.search import mesh_ranking
     from shardviz.render import search_view
     from shardviz.reports import target_result, trials
 
 if TYPE_CHECKING:
+    from shardviz.models import serving
     from shardviz.planner.search.mesh_ranking import MeshRanking
-    from shardviz.sharding import PartitionSpec
+
+RULE_ENDINGS = (".toml", ".yml", ".py")
 
 
 @click.command("search", cls=ExampleCommand)
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     "NAME,…",
     "Mesh axes, by kind: data, fsdp, tensor, sequence, expert, pipeline; others shard any dimension. X=fsdp "
     "sets a kind, tensor=8 a size.",
-    default="data,fsdp,tensor",
+    default=None,
 )
 @options.field("sizes")
 @options.dtype
@@ -62,19 +63,26 @@ if TYPE_CHECKING:
 )
 @options.count("--batch", "Sequences of a model's step; default: one per device.", 1)
 @options.count("--sequence", "Tokens of a model's sequences; default: up to 4096.", 1)
+@options.flag(
+    "--serve", "Inference with a model: the meshes by the time of a token, as model --serve prices it."
+)
+@options.option("--cache", "DTYPE", "Dtype of the KV cache, with --serve.", default="")
+@options.option("--activations", "DTYPE", "Dtype of the activations, with --serve.", default="")
 @options.count("--microbatches", "Microbatches of a train step; default: the best number.", 1)
 @options.count("--interleave", "Runs of layers of a pipeline's stage; default: the best number.", 1)
 @options.count(
     "--compile compiled", "Compile the best N for the machine, and rank them by the compiler's schedule.", 1
 )
 @options.count("--limit", "Number of meshes to show.", 1, default=10)
-@options.option("-o --save", "FILE.toml", "Write the best row's specs of a model's parameters as rules.")
+@options.option(
+    "-o --save", "FILE", "Write the best row's rules: by name (.toml), MaxText's (.yml) or Flax's (.py)."
+)
 @options.timeout
 @options.long_output
 def command(
     program: str,
     machine: str | None,
-    axes: str,
+    axes: str | None,
     compiled: int | None,
     limit: int,
     save: str | None,
@@ -90,13 +98,17 @@ def command(
     if machine is None:
         raise QuestionError("a search needs a machine", "add --machine v5p:4x4x8, or another")
     words = given | {"sizes": given["sizes"] or "", "backward": given["backward"] == "yes"}
+    axes = axes or ("data,tensor" if given["serve"] else "data,fsdp,tensor")
     question = search.search_question(program, machine_file.named_machine(machine), axes, **words)
     if save is not None and not question.name:
         raise QuestionError(
             "-o writes a model's rules, but this is a program", "leave it out, or name a model"
         )
-    if save is not None and not save.endswith(".toml"):
-        raise QuestionError(f"{quote(save)} does not end in .toml", "write -o rules.toml")
+    if save is not None and not save.endswith(RULE_ENDINGS):
+        hint = "write -o rules.toml, rules.yml for MaxText, or rules.py for Flax"
+        raise QuestionError(f"{quote(save)} does not end in {', '.join(RULE_ENDINGS)}", hint)
+    if given["serve"] and compiled is not None:
+        raise QuestionError("--serve prices a whole model, which --compile does not", "leave out one of them")
     target = None
     if compiled is not None:
         try:
@@ -111,19 +123,25 @@ def command(
             looked_at = search_view.progress_words(answer)
             if interrupted():
                 break
+        served: list[serving.ServedMesh] = []
+        if given["serve"]:
+            looked_at = "planning the steps of whole models"
+            answer, served = search.served_meshes(answer, program, limit, ships=save is None)
         if answer.is_complete and not answer.found:
             looked_at = "looking for a large enough machine"
             answer = mesh_ranking.with_smallest_machine(answer)
     if save is not None and answer.found:
-        user_files.write_file(Path(save), rule_files.rules_text(*_rules(program, answer)))
+        text = search.rules_file(program, question, answer.found[0], save.rpartition(".")[2])
+        user_files.write_file(Path(save), text)
     if not output.as_json:
-        opened = _opened(program, machine, given, answer, save) if answer.found else ""
-        output.show(search_view.search_view(answer, *output.page, limit, opened, output.verbose))
+        named = served[0].answer.question.split.rules.name if served else ""
+        opened = _opened(program, machine, given, answer, save or named) if answer.found else ""
+        output.show(search_view.search_view(answer, *output.page, limit, opened, output.verbose, served))
     rows = None
     if target is not None and answer.is_complete and answer.found:
         rows = _compiled(answer, compiled or 0, target, timeout)
     output.answer(
-        lambda: documents.search_document(answer, rows),
+        lambda: documents.search_document(answer, rows, served),
         lambda: [] if rows is None else search_view.compiled_view(answer, rows, *output.page),
         "what was assumed",
     )
@@ -135,17 +153,9 @@ def command(
     return ExitCode.FINE if answer.found else ExitCode.CHECK_FAILED
 
 
-def _rules(searched: str, answer: MeshRanking) -> tuple[dict[str, PartitionSpec], str]:
-    """The specs of a model's parameters in the best row, and that of its inputs."""
-    specs, shown = dict(answer.found[0].specs), mesh_ranking.shown_mesh(answer.question, answer.found[0])
-    inputs = spec_string.write_spec(replace(specs["x"], dims=specs["x"].dims[:2]))
-    return layer_program.parameter_specs(sources.read_model(searched), specs, shown), inputs
-
-
-def _opened(
-    searched: str, machine: str, given: Mapping[str, Any], answer: MeshRanking, saved: str | None
-) -> str:
-    """The command line that explains the first row; for a pipeline of a model there is none."""
+def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshRanking, named: str) -> str:
+    """The command line that explains the first row, with the rules that are `named` or changes to others; for
+    a pipeline of a model there is none."""
     best, question = answer.found[0], answer.question
     shown, specs = mesh_ranking.shown_mesh(question, best), dict(best.specs)
     remat = best.remat or given["remat"]
@@ -157,16 +167,19 @@ def _opened(
         return command_line.to_command_line(form_options.with_shardings(form, shown, specs))
     if any(axis.kind == "pipeline" and best.mesh.axis_size(axis.name) > 1 for axis in question.axes):
         return ""
-    given_tokens = next(array for array in question.problem.arguments if array.name == "x")
-    rules, inputs = _rules(searched, answer)
+    batch, sequence = question.tokens
+    rules, inputs = search.row_rules(sources.read_model(searched), question, best)
     changes = [f"{name}={spec_string.write_spec(spec)}" for name, spec in rules.items() if spec.axes]
-    split = ["--rules", f"{shown.axis_names[0]}=data", "--inputs", inputs]
+    split = ["--rules", f"{shown.axis_names[0]}=data", "--inputs", spec_string.write_spec(inputs)]
     split += [word for change in changes for word in ("--change", change)]
     line = ["shardviz", "model", searched, "--mesh", str(shown), "--machine", machine]
-    line += ["--batch", str(given_tokens.shape[0]), "--sequence", str(given_tokens.shape[1])]
-    line += ["--dtype", given["dtype"], *(["--rules", saved] if saved else split)]
-    step = ["--remat", remat, "--optimizer", given["optimizer"]]
-    return shlex.join([*line, *(step if question.training else ["--no-backward"])])
+    line += ["--batch", str(batch), "--sequence", str(sequence)]
+    line += ["--dtype", given["dtype"], *(["--rules", named] if named else split)]
+    step = ["--remat", remat, "--optimizer", given["optimizer"]] if question.training else ["--no-backward"]
+    if given["serve"]:
+        dtypes = (f"--{name}={given[name]}" for name in ("cache", "activations") if given[name])
+        step = [*dtypes, "--serve"]
+    return shlex.join([*line, *step])
 
 
 def _compiled(

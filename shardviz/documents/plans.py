@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from shardviz.documents.fields import KINDS, Beside, Document, late, one_of
 
 if TYPE_CHECKING:
+    from shardviz.models.serving import ServedMesh
     from shardviz.planner.plan import Plan
     from shardviz.planner.pricing.priced_plan import PricedPlan
     from shardviz.planner.ranking import Candidate
@@ -24,12 +25,16 @@ def ranking_document(candidates: Sequence[Candidate]) -> Document:
     return KINDS["ranking"].document(einsum=einsum, mesh=mesh, candidates=candidates)
 
 
-def search_document(answer: MeshRanking, compiled: Sequence[CompiledSharding] | None = None) -> Document:
-    """All meshes with their figures, and those that were `compiled`."""
+def search_document(
+    answer: MeshRanking,
+    compiled: Sequence[CompiledSharding] | None = None,
+    served: Sequence[ServedMesh] = (),
+) -> Document:
+    """All meshes with their figures, those `compiled`, and those `served` with whole models."""
     rows = None
     if compiled is not None:
         rows = [Beside(sharding, row=answer.found.index(sharding.found) + 1) for sharding in compiled]
-    return KINDS["search"].document(answer, compiled=rows)
+    return KINDS["search"].document(answer, compiled=rows, served=served)
 
 
 def _found(answer: MeshRanking) -> Iterator[Beside]:

@@ -86,9 +86,10 @@ def most_layers(of: Architecture) -> DecoderPart:
     return max(parts(of)[1:-1], key=lambda part: len(part.layers))
 
 
-def layers_text(model: Model, batch: int, sequence: int) -> tuple[str, str]:
+def layers_text(model: Model, batch: int, sequence: int, *, decodes: bool = False) -> tuple[str, str]:
     """The program of a model's layers, split in no way, and the sizes of its dimensions, as a search takes
-    both; of several kinds that of `most_layers`. Raises `QuestionError` where no architecture is known."""
+    both, of a step of all tokens or one that `decodes` one more of each sequence; of several kinds of layers
+    that of `most_layers`. Raises `QuestionError` where no architecture is known."""
     of = architecture_of(model)
     part = most_layers(of)
     written = {
@@ -96,8 +97,11 @@ def layers_text(model: Model, batch: int, sequence: int) -> tuple[str, str]:
         for described in part.parameters
         for role in described.roles
     }
-    text = _text(part, of, False, False).format_map(written)
+    assert part.kind is not None
+    text = _text(part, of, False, decodes).format_map(written)
     known = part.sizes | {"b": batch, "t": sequence, "s": sequence}
+    if decodes:
+        known |= {"t": 1, "s": min(sequence, part.kind.window or sequence)}
     used = {dim for dims in re.findall(r"\[([^\]]*)\]", text) for dim in dims.split(",")}
     sizes = ",".join(f"{dim}={size}" for dim, size in known.items() if dim in used)
     return f"{text} x {len(part.layers)}", sizes
@@ -121,6 +125,12 @@ def parameter_specs(model: Model, specs: Mapping[str, PartitionSpec], mesh: Mesh
     ends = (*before.parameters, *after.parameters)
     tables = (described.name for described in ends if described.dims[0] == "vocab")
     return by_name | {bare_name(name): PartitionSpec((used, ())) for name in tables}
+
+
+def logical_axes(model: Model) -> dict[str, tuple[str, ...]]:
+    """The logical axes of a model's parameters, by the words of `parameter_specs`."""
+    described = (each for part in parts(architecture_of(model)) for each in part.parameters)
+    return {bare_name(each.name.rpartition(f"{LAYER}.")[2]): each.dims for each in described}
 
 
 def cache_arrays(part: DecoderPart, split: SplitModel, tokens: Tokens) -> tuple[ShardedArray, ...]:

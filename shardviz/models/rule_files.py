@@ -31,6 +31,7 @@ from shardviz.models.rule_set import (
     RuleError,
     RuleSet,
     ShardingRule,
+    logical_rules,
     named_axis,
 )
 from shardviz.models.sources import json_table, text_of
@@ -291,10 +292,28 @@ def function_rules(function: Callable[[str, tuple[int, ...]], object], name: str
     return RuleSet(name, "function", function=split)
 
 
-def rules_text(specs: Mapping[str, PartitionSpec], inputs: str) -> str:
-    """A TOML file of rules: the specs of parameters by their names, and that of the inputs."""
-    rules = (f"'{re.escape(name)}' = \"{write_spec(spec)}\"\n" for name, spec in specs.items())
-    return f'inputs = "{inputs}"\n\n[rules]\n{"".join(rules)}'
+def rules_text(
+    ending: str,
+    specs: Mapping[str, PartitionSpec],
+    inputs: PartitionSpec,
+    dims: Mapping[str, Sequence[str]],
+    mesh: Mesh,
+) -> str:
+    """The text of a file of rules, by its `ending`: TOML has the specs of parameters by their names, YAML the
+    `logical_axis_rules` of MaxText, and Python those of Flax, both for parameters with these `dims` and for
+    the `inputs` [batch, sequence]. Raises `QuestionError` where no rules of logical axes give these specs."""
+    if ending == "toml":
+        rules = (f"'{re.escape(name)}' = \"{write_spec(spec)}\"\n" for name, spec in specs.items())
+        return f'inputs = "{write_spec(inputs)}"\n\n[rules]\n{"".join(rules)}'
+    split = [(dims[name], spec) for name, spec in specs.items()]
+    tokens = [("batch", inputs.dims[0]), ("length", inputs.dims[1])]
+    pairs = [*tokens, *((rule.subject, rule.split) for rule in logical_rules(split, mesh))]
+    if ending == "py":
+        return "logical_axis_rules = (\n" + "".join(f"    {pair!r},\n" for pair in pairs) + ")\n"
+    of_maxtext = {"batch": ["activation_batch"], "length": ["activation_length"], "experts": ["exp"]}
+    of_maxtext["heads"] = ["heads", "q_heads"]
+    rows = ([name, [*axes]] for subject, axes in pairs for name in of_maxtext.get(subject, [subject]))
+    return f"{_LIST}: [\n" + "".join(f"  {json.dumps(row)},\n" for row in rows) + "]\n"
 
 
 def spec_of_jax(given: object, name: str) -> PartitionSpec:

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice, permutations
 from typing import Literal, NamedTuple, TypeAlias
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
@@ -31,6 +32,8 @@ STYLES = ("colwise", "rowwise")
 """Styles of Hugging Face's `base_model_tp_plan`, of weights [outputs, inputs]; ``_rep``: a whole result."""
 SECONDS = 5.0
 """The longest that all patterns of a set may take together: a thousand times what those of a model need."""
+MOST_ORDERS = 50_000
+"""Orders of rules that are tried."""
 _NEVER_BACK = re.compile(r"(?:[^\\*+?{(]|\\.|\+\+)*+", re.DOTALL)
 """Patterns without groups, and without repeats but ``++``, which gives nothing back."""
 _SEARCH = """
@@ -186,6 +189,23 @@ def logical_spec(
     if not matched:
         return None, []
     return PartitionSpec(tuple(axes_of.get(index, ()) for index in range(len(dims)))), matched
+
+
+def logical_rules(
+    split: Sequence[tuple[Sequence[str], PartitionSpec]], mesh: Mesh
+) -> tuple[ShardingRule, ...]:
+    """Rules of logical axes, in an order in which they give arrays of these dimensions these specs. Raises
+    `QuestionError` where there are none."""
+    wanted = dict.fromkeys(
+        (dim, axes) for dims, spec in split for dim, axes in zip(dims, spec.dims, strict=True) if axes
+    )
+    for order in islice(permutations(wanted), MOST_ORDERS):
+        rules = tuple(ShardingRule(dim, axes) for dim, axes in order)
+        given = (logical_spec(dims, rules, mesh)[0] or spec for dims, spec in split)
+        if all(own.dims == spec.dims for own, (_, spec) in zip(given, split, strict=True)):
+            return rules
+    problem = "no rules of logical axes give these specs, which split one axis differently in two matrices"
+    raise QuestionError(problem, "write them by name: -o rules.toml")
 
 
 @lru_cache(maxsize=4096)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.chips import CHIPS
@@ -23,6 +24,9 @@ from shardviz.models.rule_set import RuleSet
 from shardviz.planner.plan import einsum_parts
 from shardviz.planner.pricing.priced_plan import UNKNOWN, sums_of
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
+
+if TYPE_CHECKING:
+    from shardviz.planner.search.mesh_ranking import MeshSharding
 
 MOST_BATCHES = 6
 """Rows of a table of batches, beside that of the question."""
@@ -151,6 +155,13 @@ class ServingAnswer:
         others = {*powers[:: max(1, -(-len(powers) // MOST_BATCHES))], most} - {self.decode.batch}
         steps = (_decoded(self.question, batch, self.cache_dtype) for batch in others)
         return tuple(sorted((*steps, self.decode), key=lambda step: step.batch))
+
+
+class ServedMesh(NamedTuple):
+    """A mesh that a search has found, with the answer for the whole model."""
+
+    found: MeshSharding
+    answer: ServingAnswer
 
 
 def serving_answer(

@@ -14,11 +14,12 @@ from shardviz.render.command_lines import command_lines
 from shardviz.render.cost_view import matmul_words, overtaking_words, own_words
 from shardviz.render.lines import Cell, fitting_columns, records, sentence, table
 from shardviz.render.palette import Palette
-from shardviz.render.plan_view import AT_LEAST
+from shardviz.render.plan_view import AT_LEAST, time_words
 from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, seconds
 
 if TYPE_CHECKING:
+    from shardviz.models.serving import ServedMesh
     from shardviz.reports.trials import CompiledSharding
 
 HEADINGS = ("", "mesh", "step", "compute", "exposed", "memory", "bound", "MFU", "communication")
@@ -34,19 +35,32 @@ MAY_FIT = "? "
 
 
 def search_view(
-    answer: MeshRanking, width: int, palette: Palette, limit: int, opened: str = "", verbose: bool = False
+    answer: MeshRanking,
+    width: int,
+    palette: Palette,
+    limit: int,
+    opened: str = "",
+    verbose: bool = False,
+    served: Sequence[ServedMesh] = (),
 ) -> list[Text]:
-    """A table of the best meshes, how the first splits every array, and what was looked at; when `verbose`,
-    all that was assumed. `opened` is the command line that explains the first."""
+    """A table of the best meshes, or of those `served` with their tokens, how the first splits every array,
+    and what was looked at; when `verbose`, all that was assumed. `opened` is the command line that explains
+    the first."""
     question = answer.question
     step = ", a train step" if question.training else ""
     lines = sentence(f"{question.name or question.problem.text}{step}", width, style="bold")
-    lines += [Text(), *(_found_lines(answer, width, palette, limit, opened) if answer.found else [])]
+    if served:
+        lines += [Text(), *_served_lines(served, width, palette)]
+        if not served[0].answer.question.split.rules.name:
+            lines += [Text(), *sharding_lines(answer, served[0].found, width, palette, is_served=True)]
+        lines += [*_command_lines(opened, width), Text()]
+    else:
+        lines += [Text(), *(_found_lines(answer, width, palette, limit, opened) if answer.found else [])]
     return [
         *lines,
         *sentence(infeasible_words(answer), width, style="dim" if answer.found else ""),
         *sentence(larger_machine_words(answer) if answer.infeasible else "", width),
-        *sentence(" ".join(_space_sentences(answer, verbose)), width, style="dim"),
+        *sentence(" ".join(_space_sentences(answer, verbose, bool(served))), width, style="dim"),
     ]
 
 
@@ -120,10 +134,29 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
         lines += sentence(f"{words}.", width)
     lines += sentence(overtaking_words([(entry.seconds, entry.overlapped_seconds) for entry in shown]), width)
     lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette, columns_shown)]
+    lines += _command_lines(opened, width)
+    if opened and first.stage is not None:
+        lines += sentence("This command takes the batch at once, not in microbatches.", width, 3, style="dim")
+    return [*lines, Text()]
+
+
+def _command_lines(opened: str, width: int) -> list[Text]:
+    """The command that explains the first row, where the page is wide enough for it."""
     said = [Text(f"   {line}", "dim") for line in command_lines(opened, width - 3)] if opened else []
-    if opened and shown[0].stage is not None:
-        said += sentence("This command takes the batch at once, not in microbatches.", width, 3, "   ", "dim")
-    return [*lines, *(said if all(line.cell_len <= width for line in said) else []), Text()]
+    return said if all(line.cell_len <= width for line in said) else []
+
+
+def _served_lines(served: Sequence[ServedMesh], width: int, palette: Palette) -> list[Text]:
+    """A row for each mesh: a token, a prompt, and what a device holds, of the whole model."""
+    rows: list[Sequence[Cell]] = []
+    for number, (found, answer) in enumerate(served, 1):
+        decode, speed = answer.decode, answer.decode.tokens_per_s_per_device
+        took = (time_words(step.seconds, not step.is_partial) for step in (decode.step, answer.prefill))
+        rate = "?" if speed is None else f"{speed:,.0f}"
+        figures = (*took, rate, human_bytes(decode.memory), decode.bound)
+        rows.append([(str(number), "dim"), _mesh_text(found.mesh, palette), *figures])
+    heads = ("", "mesh", "a token", "a prompt", "tokens/s per device", "memory", "bound")
+    return table(rows, width, 0, {0, 2, 3, 4, 5}, heads, ((6,), (3, 6), (3, 5, 6)))
 
 
 def _may_fit(sharding: MeshSharding) -> bool:
@@ -182,9 +215,16 @@ def _mesh_text(mesh: Mesh, palette: Palette) -> Text:
 
 
 def sharding_lines(
-    answer: MeshRanking, sharding: MeshSharding, width: int, palette: Palette, shown: int | None = None
+    answer: MeshRanking,
+    sharding: MeshSharding,
+    width: int,
+    palette: Palette,
+    shown: int | None = None,
+    *,
+    is_served: bool = False,
 ) -> list[Text]:
-    """A row's number, its mesh, figures beyond its first `shown` columns, and the sharding of every array."""
+    """A row's number, its mesh, figures beyond its first `shown` columns, and the sharding of every array;
+    where it `is_served`, of parameters alone."""
     problem, mesh = answer.question.problem, sharding.mesh
     dims = {array.name: array.dims for array in problem.arrays}
     arguments = {argument.name for argument in problem.arguments}
@@ -192,10 +232,16 @@ def sharding_lines(
     lines = [Text.assemble((f"{number}  ", "dim"), _mesh_text(mesh, palette))]
     figures = [*zip(HEADINGS, _cells(number, sharding, palette), strict=True)]
     hidden = figures[len(figures) if shown is None else shown :]
+    if is_served:
+        arguments &= answer.question.roles.parameters
     named = [Text.assemble((heading, "dim"), " ", cell) for heading, cell in hidden if cell]
     lines += records([named] * bool(named), width, 3)
     for lead, is_argument in (("arguments", True), ("results", False)):
-        specs = [(name, spec) for name, spec in sharding.specs if (name in arguments) == is_argument]
+        specs = [
+            (name, spec)
+            for name, spec in sharding.specs
+            if (name in arguments) == is_argument and (is_argument or not is_served)
+        ]
         cells = [spec_text(name, dims[name], spec, mesh, palette) for name, spec in specs]
         lines += records([[Text(lead, "dim"), *cells]] * bool(cells), width, 3)
     return lines
@@ -232,7 +278,7 @@ def larger_machine_words(answer: MeshRanking) -> str:
     return words
 
 
-def _space_sentences(answer: MeshRanking, verbose: bool) -> Iterator[str]:
+def _space_sentences(answer: MeshRanking, verbose: bool, is_served: bool) -> Iterator[str]:
     """The meshes looked at, the machine, and what is not counted; when `verbose`, all that was assumed."""
     question = answer.question
     if answer.is_complete:
@@ -261,7 +307,9 @@ def _space_sentences(answer: MeshRanking, verbose: bool) -> Iterator[str]:
         yield question.assumes
     else:
         yield f"{where}."
-        if answer.found:
+        if is_served:
+            yield "Times are those of shardviz model --serve, without overlap."
+        elif answer.found:
             yield "Rows keep to their axes' rules; explain may plan their shardings in less time or memory."
     if question.lacking:
         yield f"The time of {question.uncounted} is not counted: {question.lacking}."

@@ -9,6 +9,7 @@ import signal
 from contextlib import nullcontext
 
 import pytest
+import yaml
 
 from shardviz.cli.group import run
 from shardviz.compiler import CompilerRequest
@@ -55,18 +56,49 @@ def test_a_model_is_searched_and_its_command_prices_the_whole_of_it(capsys):
     assert best["step_seconds"] < step["seconds"]
 
 
-def test_the_best_specs_are_written_as_rules_that_a_model_reads(capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize("axes", ["fsdp", "data,fsdp=2,tensor=2"])
+def test_the_best_specs_are_written_as_rules_that_a_model_reads(axes, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    asked = ["search", "gpt2", "--machine", "v5e:2x2", "--batch", "8", "--axes", "fsdp"]
+    asked = ["search", "llama-3-8b", "--machine", "v5e:2x4", "--batch", "8", "--axes", axes]
     steps = []
-    for more in ([], ["-o", "rules.toml"]):
-        assert run([*asked, "--backward", *more]) == 0
+    for more in ([], ["-o", "rules.toml"], ["-o", "rules.yml"], ["-o", "rules.py"]):
+        assert run([*asked, *more]) == 0
         page = capsys.readouterr().out
         line = re.search(r"^ +shardviz (model .*?)\n\n", page, re.DOTALL | re.MULTILINE)[1]
         assert ("--change" in line) == (not more)
         assert run([*shlex.split(line.replace("\\\n", "")), "--json"]) == 0
         steps.append(json.loads(capsys.readouterr().out)["step"])
-    assert steps[0] == steps[1]
+    assert steps[0] == steps[1] == steps[2] == steps[3]
+
+
+def test_rules_of_logical_axes_are_those_of_flax(tmp_path, monkeypatch):
+    """MaxText's own: the width over fsdp, heads and the hidden dimension over tensor."""
+    monkeypatch.chdir(tmp_path)
+    asked = ["search", "llama-3-8b", "--machine", "v5e:2x4", "--batch", "8", "--axes", "fsdp=4,tensor=2"]
+    assert run([*asked, "-o", "rules.yml"]) == 0
+    rules = yaml.safe_load((tmp_path / "rules.yml").read_text())["logical_axis_rules"]
+    assert ["embed", ["fsdp"]] in rules
+    for name in ("heads", "q_heads", "kv_heads", "mlp"):
+        assert [name, ["tensor"]] in rules
+    assert ["activation_batch", ["fsdp"]] in rules
+
+
+def test_a_row_that_serves_has_the_seconds_of_its_command(capsys):
+    """Llama 3 70B in int8 on a v5e 4×2, of "How to Scale Your Model", part 7; all of it in bf16 needs 4×4."""
+    asked = ["search", "llama-3-70b", "--batch", "32", "--sequence", "8192", "--serve", "--machine"]
+    small = [*asked, "v5e:2x4", "--dtype", "int8", "--cache", "int8"]
+    assert run(small) == 0
+    page = capsys.readouterr().out
+    line = re.search(r"^ +shardviz (model .*?)\n\n", page, re.DOTALL | re.MULTILINE)[1]
+    assert run([*small, "--json"]) == 0
+    served = json.loads(capsys.readouterr().out)["served"]
+    assert run([*shlex.split(line.replace("\\\n", "")), "--json"]) == 0
+    alone = json.loads(capsys.readouterr().out)
+    assert served[0]["decode"] == alone["decode"]
+    assert served[0]["prefill"] == alone["prefill"]
+    assert alone["decode"]["step"]["overlapped_seconds"] == pytest.approx(0.017, rel=0.1)
+    assert run([*asked, "v5e:2x2", "--batch", "8"]) == 1
+    assert "The smallest machine that fits is v5e:4x4." in capsys.readouterr().out
 
 
 def test_meshes_with_the_same_figures_are_one_row(capsys):
@@ -105,7 +137,10 @@ def test_the_command_splits_no_vocabulary_that_jax_would_not(capsys):
         (["gtp2"], "there is no model 'gtp2'"),
         (["bd,df->bf", "--batch", "8"], "a batch and a sequence are those of a model"),
         (["bd,df->bf", "-o", "x.toml"], "-o writes a model's rules, but this is a program"),
-        (["gpt2", "-o", "x.txt"], "'x.txt' does not end in .toml"),
+        (["gpt2", "--serve", "--backward"], "without gradients and pipelines"),
+        (["gpt2", "--cache", "s8"], "are those of inference"),
+        (["bd,df->bf", "--serve"], "a model is served, but this is a program"),
+        (["gpt2", "-o", "x.txt"], "'x.txt' does not end in .toml, .yml, .py"),
     ],
 )
 def test_what_is_no_search_of_a_model(words, problem, capsys):

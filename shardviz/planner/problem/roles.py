@@ -14,13 +14,15 @@ from shardviz.sharding import ShardedArray
 
 @dataclass(frozen=True)
 class Roles:
-    """The roles of dimensions and arrays. `parameters` and `given` (gradients of results) are names of
+    """The roles of dimensions and arrays. `width` are those of the first argument that parameters have, too.
+    `parameters` and `given` (gradients of results) are names of
     arguments. `follows` names for an array another one that is split alike: for a gradient its array, for an
     optimizer's state its parameter. `addends` are results that are only added: they may be pending sums."""
 
     examples: frozenset[str]
     positions: frozenset[str]
     experts: frozenset[str]
+    width: frozenset[str]
     parameters: frozenset[str]
     given: frozenset[str]
     follows: dict[str, str]
@@ -75,7 +77,8 @@ def roles_of(problem: Problem) -> Roles:
         if same:
             follows[last.name] = same[0]
     given = {name for _, name in problem.gradients} & {argument.name for argument in problem.arguments}
-    dims = (frozenset(examples), frozenset(positions - examples), frozenset(experts))
+    width = of_parameters.intersection(arguments[0].dims)
+    dims = (frozenset(examples), frozenset(positions - examples), frozenset(experts), frozenset(width))
     return Roles(*dims, parameters, frozenset(given), follows, _addends(problem, known))
 
 

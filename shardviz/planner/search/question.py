@@ -35,8 +35,9 @@ class SearchQuestion:
     `problem`, on a mesh of the axes' names; `training` makes a train step of them, with one of `remats` if
     there are any. A train step, and each stage along a pipeline axis, computes `microbatches` parts of the
     batch one after the other, a stage in `interleave` runs of its layers; the search chooses what is None.
-    `unnamed` are results that the text gives no name, whose shardings a row leaves to the planner; a model
-    has a `name`."""
+    `unnamed` are results that the text gives no name, whose shardings a row leaves to the planner. A model
+    has a `name`, and `tokens`, the sequences of a step and the tokens of each; `cached` are the arrays of a
+    layer that have these tokens where it decodes."""
 
     problem: Problem
     machine: Machine
@@ -48,6 +49,8 @@ class SearchQuestion:
     remats: tuple[Remat, ...] = ()
     unnamed: frozenset[str] = frozenset()
     name: str = ""
+    tokens: tuple[int, int] = (0, 0)
+    cached: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.overlap not in OVERLAPS:

@@ -122,7 +122,8 @@ class ShardingRules:
         return tuple(dict.fromkeys(shardings))
 
     def _of_array(self, axis: SearchAxis, array: ShardedArray, is_parameter: bool) -> list[str | None]:
-        """The dimensions that an axis may split, None for none: of parameters every matrix it divides."""
+        """The dimensions that an axis may split, None for none: of parameters every matrix it divides, and an
+        fsdp axis the width of those that have it."""
         dims = array.dims
         unique = [dim for dim in dict.fromkeys(dims) if dims.count(dim) == 1]
         if axis.kind == "any":
@@ -135,6 +136,9 @@ class ShardingRules:
             return [None]
         size = self.mesh.axis_size(axis.name)
         dividing: list[str | None] = [dim for dim in unique if array.shape[dims.index(dim)] % size == 0]
+        if axis.kind == "fsdp":
+            # A gather takes as long along any dimension: rules of logical axes have one for all matrices.
+            dividing = [dim for dim in dividing if dim in self.roles.width] or dividing
         return dividing if dividing and len(dims) > 1 else [None, *dividing]
 
     def _of_activation(self, kind: Kind, dims: Sequence[str]) -> list[str | None]:
