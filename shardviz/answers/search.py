@@ -139,7 +139,7 @@ def served_meshes(
     served = []
     for row in ranking.found[:limit]:
         specs, inputs = row_rules(model, question, row)
-        rules = tuple(ShardingRule(re.escape(name), spec) for name, spec in specs.items())
+        rules = tuple(ShardingRule(f"{re.escape(name)}$", spec) for name, spec in specs.items())
         mesh = shown_mesh(question, row)
         choices = [RuleSet("", "patterns", rules, write_spec(inputs))]
         if ships and {kinds[axis] for axis in mesh.axis_names} <= set(SHIPPED):

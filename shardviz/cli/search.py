@@ -159,7 +159,9 @@ def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshR
     best, question = answer.found[0], answer.question
     shown, specs = mesh_ranking.shown_mesh(question, best), dict(best.specs)
     remat = best.remat or given["remat"]
-    words = {name: given[name] for name in ("sizes", "dtype", "backward", "optimizer")} | {"remat": remat}
+    optimizer = ",".join((given["optimizer"].partition(",over=")[0], *(f"over={axis}" for axis in best.over)))
+    words = {name: given[name] for name in ("sizes", "dtype", "backward")}
+    words |= {"remat": remat, "optimizer": optimizer}
     if not question.name:
         form = form_options.form_from_options(
             searched, mesh=str(best.mesh), targets="none", machine=machine, **words
@@ -169,13 +171,15 @@ def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshR
         return ""
     batch, sequence = question.tokens
     rules, inputs = search.row_rules(sources.read_model(searched), question, best)
-    changes = [f"{name}={spec_string.write_spec(spec)}" for name, spec in rules.items() if spec.axes]
+    # A bias is called after the matrix of experts that it belongs to.
+    names = {name: name if name.endswith(".weight") else f"{name}$" for name in rules}
+    changes = [f"{names[name]}={spec_string.write_spec(spec)}" for name, spec in rules.items() if spec.axes]
     split = ["--rules", f"{shown.axis_names[0]}=data", "--inputs", spec_string.write_spec(inputs)]
     split += [word for change in changes for word in ("--change", change)]
     line = ["shardviz", "model", searched, "--mesh", str(shown), "--machine", machine]
     line += ["--batch", str(batch), "--sequence", str(sequence)]
     line += ["--dtype", given["dtype"], *(["--rules", named] if named else split)]
-    step = ["--remat", remat, "--optimizer", given["optimizer"]] if question.training else ["--no-backward"]
+    step = ["--remat", remat, "--optimizer", optimizer] if question.training else ["--no-backward"]
     if given["serve"]:
         dtypes = (f"--{name}={given[name]}" for name in ("cache", "activations") if given[name])
         step = [*dtypes, "--serve"]

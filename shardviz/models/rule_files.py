@@ -303,7 +303,7 @@ def rules_text(
     `logical_axis_rules` of MaxText, and Python those of Flax, both for parameters with these `dims` and for
     the `inputs` [batch, sequence]. Raises `QuestionError` where no rules of logical axes give these specs."""
     if ending == "toml":
-        rules = (f"'{re.escape(name)}' = \"{write_spec(spec)}\"\n" for name, spec in specs.items())
+        rules = (f"'{re.escape(name)}$' = \"{write_spec(spec)}\"\n" for name, spec in specs.items())
         return f'inputs = "{write_spec(inputs)}"\n\n[rules]\n{"".join(rules)}'
     split = [(dims[name], spec) for name, spec in specs.items()]
     tokens = [("batch", inputs.dims[0]), ("length", inputs.dims[1])]

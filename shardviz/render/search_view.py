@@ -189,6 +189,7 @@ def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
         return "?" if is_partial else seconds(communication)
 
     chosen = [f"; remat {sharding.remat}"] * (sharding.remat is not None)
+    chosen += [f"; optimizer over {', '.join(sharding.over)}"] * bool(sharding.over)
     chosen += [] if sharding.stage is None else [f"; {sharding.stage.words}"]
     sent = Text(", ").join(
         Text.assemble(axes_text(axes, sharding.mesh, palette, "·"), f" {told(duration)}")
@@ -302,7 +303,7 @@ def _space_sentences(answer: MeshRanking, verbose: bool, is_served: bool) -> Ite
         if own := own_words(question.problem):
             yield f"Memory: {own}."
         if question.training is not None:
-            yield "Gradients are sharded like their arrays, optimizer state like its parameters."
+            yield "Gradients are sharded like their arrays, optimizer state like its parameters and as a row says."
         yield f"{where}; {OVERLAP_WORDS[question.overlap]}."
         yield question.assumes
     else:

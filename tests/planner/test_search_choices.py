@@ -6,7 +6,9 @@ from __future__ import annotations
 import pytest
 
 from shardviz.hardware.machine_file import named_machine
-from shardviz.planner.search.mesh_ranking import best_meshes, with_smallest_machine
+from shardviz.planner.planner import plan
+from shardviz.planner.pricing.costs import price
+from shardviz.planner.search.mesh_ranking import best_meshes, problem_of, with_smallest_machine
 from shardviz.planner.search.question import question_from_text
 from shardviz.planner.search.rules import parse_axes
 from shardviz.planner.training import Optimizer, Training
@@ -88,9 +90,35 @@ def test_a_batch_is_taken_in_parts_only_where_memory_is_lacking():
 
 
 def test_where_nothing_fits_options_that_do_are_named():
-    small = {"axes": "data", "training": Training("none", Optimizer("adam")), "sizes": "b=256Ki,d=2Ki,f=8Ki"}
+    small = {"axes": "data", "training": Training("none", Optimizer("adam")), "sizes": "b=512Ki,d=2Ki,f=8Ki"}
     answer = with_smallest_machine(best(**small, microbatches=1))
     assert answer.found == ()
     assert answer.fitting_options == "--remat layer"
     found = best(**{**small, "training": Training("layer", Optimizer("adam"))}).found[0]
     assert found.memory_bytes <= found.placed.machine.device.limit_bytes
+
+
+def test_an_optimizer_over_data_is_planned_as_the_search_says():
+    """ZeRO's first stage (Rajbhandari and others 2020): gradients are scattered and new parameters gathered;
+    the state of 12 bytes a parameter, and its gradient, are on one device of eight."""
+    sizes, machine = "b=256Ki,d=8Ki,f=28Ki", "h100:8x8"
+    every = {}
+    for over in ((), ("data",)):
+        training = Training("layer", Optimizer("adam", over=over))
+        answer = best("data=8,tensor=8", training, machine, sizes)
+        (found,) = answer.found
+        cost = price(plan(problem_of(answer.question, found)), found.placed)
+        assert found.seconds == pytest.approx(cost.step_seconds * 16, rel=0.02)
+        assert found.memory_bytes == pytest.approx(cost.layers_peak_bytes, rel=0.05)
+        every[over] = found
+    parameters = 16 * 2 * 8192 * 28672 // 8
+    saved = every[()].memory_bytes - every["data",].memory_bytes
+    assert saved == pytest.approx(parameters * (12 + 4) * 7 / 8, rel=0.1)
+    assert every["data",].seconds < every[()].seconds
+
+
+def test_an_optimizer_is_sharded_over_copies_where_memory_asks_for_it():
+    training = Training("layer", Optimizer("adam"))
+    small, large = (best("data=64", training, "h100:8x8", f"b=256Ki,d=4Ki,f={f}") for f in ("4Ki", "24Ki"))
+    assert small.found[0].over == ()
+    assert large.found[0].over == ("data",)

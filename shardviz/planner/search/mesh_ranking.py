@@ -89,7 +89,8 @@ class MeshSharding:
     (MFU). No sharding of the rules on this mesh is faster than `least_seconds`. With all communication beside
     the work of its pass it takes `overlapped_seconds`. `published_seconds` are those of a train step as
     published runs of the chip go (`published_step`), for any `overlap`, if known. `remat` is the policy that
-    was chosen, if one was to be; `stage` is what a device computes of a pipeline."""
+    was chosen, if one was to be; the optimizer's state is sharded `over` these axes, too; `stage` is what a
+    device computes of a pipeline, or of a batch in parts."""
 
     mesh: Mesh
     placed: PlacedMesh
@@ -103,6 +104,7 @@ class MeshSharding:
     overlapped_seconds: float
     published_seconds: float | None
     remat: Remat | None = None
+    over: tuple[str, ...] = ()
     stage: PipelineStage | None = None
 
     @property
@@ -229,7 +231,9 @@ def _fitting_options(question: SearchQuestion) -> str:
 
 def problem_of(question: SearchQuestion, sharding: MeshSharding) -> Problem:
     """The step of a row as a problem to plan and compile, all named forward arrays split as there."""
-    return question.on(with_order(question.machine, sharding.mesh), dict(sharding.specs), sharding.remat)
+    return question.on(
+        with_order(question.machine, sharding.mesh), dict(sharding.specs), sharding.remat, sharding.over
+    )
 
 
 def shown_mesh(question: SearchQuestion, sharding: MeshSharding) -> Mesh:
@@ -255,9 +259,21 @@ def _on_mesh(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays])
     if layers % runs:
         return InfeasibleMesh(mesh, f"{layers} layers are not divisible into {runs} parts of a pipeline"), 0
     one = PipelineStage(pipeline, stages, layers / stages, 1)
-    outcomes = {remat: _best_stages(asked, mesh, ways, one) for remat, asked in question.by_remat.items()}
-    remat, (best, shardings) = min(outcomes.items(), key=lambda item: _order(item[1]))
-    return (replace(best, remat=remat) if isinstance(best, MeshSharding) else best), shardings
+    copies = tuple(
+        axis.name for axis in question.axes if axis.kind == "data" and mesh.axis_size(axis.name) > 1
+    )
+    optimizer = question.training and question.training.optimizer
+    given = optimizer.over if optimizer else ()
+    outcomes = {}
+    for over in dict.fromkeys((given, given or copies)):
+        for remat, asked in question.by_remat.items():
+            outcomes[remat, over] = _best_stages(asked.sharded_over(over), mesh, ways, one)
+        # The state of the optimizer is sharded over copies of parameters where memory asks for it.
+        if _is_unlimited(min(outcomes.values(), key=_order)[0]):
+            break
+    (remat, over), (best, shardings) = min(outcomes.items(), key=lambda item: _order(item[1]))
+    own = over if optimizer else ()
+    return (replace(best, remat=remat, over=own) if isinstance(best, MeshSharding) else best), shardings
 
 
 def _order(outcome: Outcome) -> tuple[float, ...]:

@@ -25,9 +25,19 @@ from shardviz.planner.problem import Phase, Problem, Statement
 from shardviz.planner.problem.functions import FUNCTIONS, Shape, local_work
 from shardviz.planner.search.least_sum import Factor, Table, least_of_stars
 from shardviz.planner.search.rules import ShardingRules
-from shardviz.planner.states.moves import Axes, Dims, PathMove, State, StateSpace, remembered, subsets
+from shardviz.planner.states.moves import (
+    Axes,
+    Dims,
+    PathMove,
+    State,
+    StateSpace,
+    remembered,
+    spec_of,
+    subsets,
+)
 from shardviz.planner.states.paths import direct_moves
 from shardviz.planner.states.prices import Prices
+from shardviz.planner.training import state_spec
 from shardviz.sharding import Mesh, ShardedArray, array_bytes
 
 Part = tuple[Axes, float]
@@ -233,6 +243,7 @@ class ProgramTables:
         ways = ways or DirectWays(tuple(axis.name for axis in rules.wide))
         self.moves = DirectPrices(self._prices, rules.mesh, ways)
         self._held, self._stage = held, stage
+        self._over, self._updated = _sharded_updates(problem, rules)
         self._microbatches = 1 if stage is None else stage.microbatches
         roles = rules.roles
         self.arrays: dict[str, ShardedArray] = {argument.name: argument for argument in problem.arguments}
@@ -304,11 +315,19 @@ class ProgramTables:
         )
 
     def _bytes(self, array: ShardedArray, state: State) -> int:
-        return self.moves.local_bytes(array.shape, array.dtype, state[0])
+        return self.moves.local_bytes(array.shape, array.dtype, self._own(array, state)[0])
+
+    @remembered
+    def _own(self, array: ShardedArray, state: State) -> State:
+        """The state of an array where the one that leads it has `state`."""
+        if array.name not in self._updated:
+            return state
+        spec = state_spec(array.with_spec(spec_of(state)), self._over, self.rules.mesh)
+        return spec.dims, state[1]
 
     def _live_bytes(self, array: ShardedArray, state: State) -> int:
         """Bytes of a device's shard, while a stage computes one part of the batch."""
-        shape = self.moves.local_shape(array.shape, state[0])
+        shape = self.moves.local_shape(array.shape, self._own(array, state)[0])
         return array_bytes(self._of_microbatch(array, shape, self._microbatches), array.dtype)
 
     @remembered
@@ -317,10 +336,14 @@ class ProgramTables:
         statement = self.statements[number]
         needed = zip(*(choice.states for choice in statement.choices), strict=True)
         moved = map(self._moved, [statement.part] * len(statement.arrays), statement.arrays)
-        *operands, made = zip(moved, statement.variables, needed, strict=True)
-        before = (self.moves.table(array, self.states[name], own).T for array, name, own in operands)
-        array, name, own = made
-        return [*before, self.moves.table(array, own, self.states[name])]
+        states = (
+            tuple(self._own(array, state) for state in self.states[name])
+            for array, name in zip(statement.arrays, statement.variables, strict=True)
+        )
+        *operands, made = zip(moved, states, needed, strict=True)
+        before = (self.moves.table(array, given, own).T for array, given, own in operands)
+        array, given, own = made
+        return [*before, self.moves.table(array, own, given)]
 
     def _moved(self, part: Statement, array: ShardedArray) -> MovedArray:
         """An array of a statement as it is moved: an activation with each part of the batch, a parameter or
@@ -379,7 +402,7 @@ class ProgramTables:
             flops += choice.flops
             held_beside = waiting[number]
             for index, (array, variable) in enumerate(zip(table.arrays, table.variables, strict=True)):
-                state, own = states[variable], choice.states[index]
+                state, own = self._own(array, states[variable]), choice.states[index]
                 is_result = index == len(table.arrays) - 1
                 ends = (own, state) if is_result else (state, own)
                 for axes, seconds in self.moves.parts(self._moved(part, array), *ends):
@@ -429,6 +452,19 @@ class ProgramTables:
                 for number in range(made + 1, last.get(name, made) + 1):
                     waiting[number] += size
         return waiting
+
+
+def _sharded_updates(problem: Problem, rules: ShardingRules) -> tuple[Axes, frozenset[str]]:
+    """The axes over which the optimizer's state is sharded beside its parameter, and the names of that state
+    and of the gradients, which are scattered to it (ZeRO's first stage)."""
+    training = problem.training
+    over = training.optimizer.over if training and training.optimizer else ()
+    over = tuple(axis for axis in over if rules.mesh.axis_size(axis) > 1)
+    trained = rules.roles.parameters
+    state = {old for old, _ in problem.updates if old not in trained}
+    state |= {new for old, new in problem.updates if old not in trained}
+    state |= {gradient for name, gradient in problem.gradients if name in trained}
+    return over, frozenset(state if over else ())
 
 
 @dataclass(frozen=True)

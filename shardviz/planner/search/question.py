@@ -18,6 +18,7 @@ from shardviz.planner.problem.roles import Roles, roles_of
 from shardviz.planner.problem.training import Remat, Training
 from shardviz.planner.search.rules import SearchAxis
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
+from shardviz.planner.states.moves import remembered
 from shardviz.planner.states.prices import lacking_words
 from shardviz.planner.training import with_backward
 from shardviz.sharding import Mesh, PartitionSpec
@@ -60,9 +61,6 @@ class SearchQuestion:
             if count is not None and count < 1:
                 problem = f"a step has at least 1 {name}, not {count}"
                 raise QuestionError(problem, "leave it out, and the search chooses")
-        if self.training and self.training.optimizer and self.training.optimizer.over:
-            problem = "a search itself chooses the axes that shard the optimizer's state"
-            raise QuestionError(problem, "leave out over=, and name an fsdp axis: --axes data,fsdp,tensor")
         if any(axis.kind == "pipeline" for axis in self.axes) and self.problem.layers == 1:
             problem = "a pipeline needs several layers, but the program is one"
             raise QuestionError(problem, "give their number: end the program with x 32")
@@ -109,6 +107,14 @@ class SearchQuestion:
             return {None: self}
         own = {remat: self.training._replace(remat=remat) for remat in self.remats}
         return {remat: replace(self, training=training, remats=()) for remat, training in own.items()}
+
+    @remembered
+    def sharded_over(self, axes: tuple[str, ...]) -> SearchQuestion:
+        """The question with the optimizer's state sharded over these axes too, if there is any (ZeRO-1)."""
+        if self.training is None or self.training.optimizer is None or not axes:
+            return self
+        optimizer = self.training.optimizer._replace(over=axes)
+        return replace(self, training=self.training._replace(optimizer=optimizer))
 
     @cached_property
     def step(self) -> Problem:
@@ -157,12 +163,16 @@ class SearchQuestion:
         """The operations of a step on all devices, without those that are computed again."""
         return self.step.layers * _flops(part for part in self.step.parts if part.phase != "recomputed")
 
-    def on(self, mesh: Mesh, specs: dict[str, PartitionSpec], remat: Remat | None) -> Problem:
-        """The step on a mesh, its forward arrays split as `specs` has them, with the chosen remat policy."""
+    def on(
+        self, mesh: Mesh, specs: dict[str, PartitionSpec], remat: Remat | None, over: tuple[str, ...]
+    ) -> Problem:
+        """The step on a mesh, its forward arrays split as `specs` has them, with the chosen remat policy and
+        optimizer's state."""
         forward = replace(_respecified(self.problem, specs), mesh=mesh)
-        if self.training is None:
+        training = self.sharded_over(over).training
+        if training is None:
             return forward
-        return with_backward(forward, self.training._replace(remat=remat or self.training.remat))
+        return with_backward(forward, training._replace(remat=remat or training.remat))
 
 
 def question_from_text(

@@ -160,7 +160,8 @@ class ShardingRules:
         dims = splittable_dims(part)
         places = [self._of_work(axis.kind, part, dims) for axis in self.wide]
         sizes = {axis.name: self.mesh.axis_size(axis.name) for axis in self.wide}
-        return WorkSplits(part, sizes, places, orders=lambda axes, _: self._orders(axes))
+        is_update = part.phase == "optimizer"
+        return WorkSplits(part, sizes, places, orders=lambda axes, _: self._orders(axes, is_update))
 
     def _of_work(self, kind: Kind, part: Statement, dims: Sequence[str]) -> list[str | None]:
         """Where an axis may split the work on a statement, a tensor axis along dimensions of its matrices."""
@@ -198,9 +199,11 @@ class ShardingRules:
     def _divides(self, size: int, axes: Axes) -> bool:
         return size % self.mesh.group_size(axes) == 0
 
-    def _orders(self, axes: Axes) -> Iterable[Axes]:
-        """The orders of axes that split one dimension: by their kinds; those of `any` in all orders."""
+    def _orders(self, axes: Axes, is_update: bool = False) -> Iterable[Axes]:
+        """The orders of axes that split one dimension: by their kinds, those of `any` in all orders. What an
+        update takes over axes of copies is gathered over these, the minor ones then."""
         kinds = {axis.name: axis.kind for axis in self.wide}
         if all(kinds[axis] == "any" for axis in axes):
             return permutations(axes)
-        return [tuple(sorted(axes, key=lambda axis: _ORDER[kinds[axis]]))]
+        last = ("data",) if is_update else ()
+        return [tuple(sorted(axes, key=lambda axis: (kinds[axis] in last, _ORDER[kinds[axis]])))]
