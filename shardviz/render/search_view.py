@@ -303,7 +303,7 @@ def _space_sentences(answer: MeshRanking, verbose: bool, is_served: bool) -> Ite
         if own := own_words(question.problem):
             yield f"Memory: {own}."
         if question.training is not None:
-            yield "Gradients are sharded like their arrays, optimizer state like its parameters and as a row says."
+            yield "Gradients are sharded like their arrays, optimizer state like its parameters."
         yield f"{where}; {OVERLAP_WORDS[question.overlap]}."
         yield question.assumes
     else:

@@ -100,7 +100,7 @@ def test_where_nothing_fits_options_that_do_are_named():
 
 def test_an_optimizer_over_data_is_planned_as_the_search_says():
     """ZeRO's first stage (Rajbhandari and others 2020): gradients are scattered and new parameters gathered;
-    the state of 12 bytes a parameter, and its gradient, are on one device of eight."""
+    the state of 12 bytes a parameter is on one device of eight. Activations are more than gradients here."""
     sizes, machine = "b=256Ki,d=8Ki,f=28Ki", "h100:8x8"
     every = {}
     for over in ((), ("data",)):
@@ -113,7 +113,7 @@ def test_an_optimizer_over_data_is_planned_as_the_search_says():
         every[over] = found
     parameters = 16 * 2 * 8192 * 28672 // 8
     saved = every[()].memory_bytes - every["data",].memory_bytes
-    assert saved == pytest.approx(parameters * (12 + 4) * 7 / 8, rel=0.1)
+    assert saved == pytest.approx(parameters * 12 * 7 / 8, rel=1e-3)
     assert every["data",].seconds < every[()].seconds
 
 
