@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import pytest
 
 from shardviz.compare import differences
@@ -19,6 +22,7 @@ from shardviz.targets import EXTRAS, parse_targets
 
 pytestmark = pytest.mark.skipif(not EXTRAS["tpu"].installable, reason="libtpu is for Linux on x86-64")
 
+SCHEDULE_ORDER = Path(__file__).parents[1] / "benchmarks" / "schedule_order.py"
 BOOK = "b=1024,d=2048,f=8192"
 """A[1024_X, 2048_Y] · W[2048, 8192_Y], the collective matmul of the scaling book."""
 
@@ -205,3 +209,12 @@ def test_operands_of_f32_are_moved_as_bf16(worker, matmul):
     (found,) = differences(plan(problem), worker.ask(problem, target))
     assert found.code == "narrowed_dtype"
     assert "carries 1,048,576 bytes instead of 2,097,152" in found.message
+
+
+@pytest.mark.slow
+def test_the_first_meshes_of_a_search_are_faster_than_the_last_by_the_schedule():
+    """As docs/search.md has it of five programs."""
+    namespace = runpy.run_path(str(SCHEDULE_ORDER))
+    rows = namespace["ordered"](namespace["PROBLEMS"][0])
+    assert len({row.mesh for row in rows}) == 6
+    assert max(row.compiled for row in rows[:3]) < min(row.compiled for row in rows[3:])
