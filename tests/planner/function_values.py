@@ -114,17 +114,20 @@ def value(
         raised = np.exp(x - x.max(axis=along, keepdims=True))
         return np.asarray(raised / raised.sum(axis=along, keepdims=True))
 
-    def attention_weights(query: Dims, keys: Dims, q: Values, k: Values) -> tuple[Dims, Values]:
+    def attention_weights(dims: Sequence[Dims], values: Sequence[Values]) -> tuple[Dims, Values]:
         """The dimensions of the scores, the keys' last, and what each has of its row's softmax."""
-        along, size = part.whole
+        (query, keys, *_), (along, size, *_) = dims, part.whole
         sequence = query[keys.index(along)]
         order = (*(dim for dim in query if dim not in (sequence, size)), sequence, along)
-        scores = einsum((query, keys), (q, k), order) / math.sqrt(whole[size])
+        pairs = [slice(place, place + 2) for place in (0, 3)[: len(dims) // 2]]
+        scores = sum(einsum(dims[pair], values[pair], order) for pair in pairs) / root
         if part.function.startswith(("causal", "window")):
             before = held(sequence)[..., None] - held(along)[..., None, :]
             hidden = (before < 0) | (before >= (part.number or np.inf))
             scores = np.where(beside(hidden, len(order) - 2), -np.inf, scores)
         return order, soft(scores, -1)
+
+    root = math.sqrt(sum(whole[dim] for dim in part.whole[1:]))
 
     def reordered(x: Values, of: Dims, *order: str) -> Values:
         """An array with these of its dimensions last, repeated along those that it lacks."""
@@ -209,18 +212,17 @@ def value(
             chosen = np.asarray(places[..., None] == rows, dtype=table.dtype)
             return einsum([dims[0], (*dims[1], dims[0][0])], [table, chosen], result)
         case "attention" | "causal_attention" | "window_attention":
-            order, weights = attention_weights(dims[0], dims[1], *operands[:2])
+            order, weights = attention_weights(dims, operands)
             return einsum([order, dims[2]], [weights, operands[2]], result)
         case name if name.endswith(("query_gradient", "key_gradient", "value_gradient")):
-            given, query, keys, values = dims
-            order, weights = attention_weights(query, keys, *operands[1:3])
+            given, _, _, values, *_ = dims
+            order, weights = attention_weights(dims[1:], operands[1:])
             if name.endswith("value_gradient"):
                 return einsum([order, given], [weights, operands[0]], result)
             slope = einsum([given, values], [operands[0], operands[3]], order)
-            slope = (
-                weights * (slope - (slope * weights).sum(-1, keepdims=True)) / math.sqrt(whole[part.whole[1]])
-            )
-            other = (keys, operands[2]) if name.endswith("query_gradient") else (query, operands[1])
+            slope = weights * (slope - (slope * weights).sum(-1, keepdims=True)) / root
+            place = (4 if "second" in name else 1) + name.endswith("query_gradient")
+            other = dims[place], operands[place]
             return einsum([order, other[0]], [slope, other[1]], result)
         case "rotary" | "rotary_gradient":
             # A half is the real, the other the imaginary part of what is turned.

@@ -121,12 +121,15 @@ class FunctionLowering(StatementWriter):
         return self._emit("take", (table, places), (*places.dims, *table.dims[1:]), target)
 
     def _attention(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
-        """With grouped heads the queries have a dimension more. No score is ever kept (flash attention)."""
+        """With grouped heads the queries have a dimension more, where all heads share a key several. Values
+        may be of another size than keys, and second queries and keys add to the scores, as DeepSeek's rotated
+        ones do. No score is ever kept (flash attention)."""
         window = None
         if call.function == "window_attention":
             window, call = self._last_number(call, 4, _is_count)
-        queries, keys, values = self._arrays(call, 3)
-        if set(keys.dims) != set(values.dims):
+        queries, keys, values, *second = self._arrays(call, 5 if len(call.operands) == 5 else 3)
+        (size,), made = keys.dims[-1:] or ("",), values.without(keys.dims)
+        if {*keys.dims} - {*values.dims} != ({size} if made else set()) or len(made) > 1:
             problem = f"the keys {keys} and the values {values} have other dimensions,"
             self._fail(problem, call, "give both the same dimensions")
         along = keys.without(queries.dims)
@@ -134,15 +137,22 @@ class FunctionLowering(StatementWriter):
         index = keys.dims.index(along[0]) if len(along) == 1 else len(queries.dims)
         own, behind = queries.dims[index : index + 1], queries.dims[index + 1 :]
         shared = tuple(dim for dim in behind if dim in keys.dims)
+        is_grouped = behind[:1] != shared[:1] and len(keys.dims) > 3
         is_like_keys = (*queries.dims[:index], *along, *shared) == keys.dims
-        if not is_like_keys or not own or own[0] in keys.dims or not shared or behind[0] != shared[0]:
+        if not is_like_keys or not own or own[0] in keys.dims or not shared or is_grouped:
             place = "another sequence in the same place, and perhaps heads of a group"
             problem = f"the queries {queries} must have the dimensions of the keys {keys}, {place},"
             hint = "attention(Q[b, t, n, h], K[b, s, n, h], V[b, s, n, h])"
             self._fail(problem, call, f"write {hint}, with grouped heads Q[b, t, n, g, h]")
-        whole = (*along, *keys.dims[-1:])
-        operands = (queries, keys, values)
-        return self._emit(call.function, operands, queries.dims, target, whole=whole, number=window)
+        for query, key in [second] if second else ():
+            like, kept = (*queries.dims[:-1], *key.dims[-1:]), {*key.dims[:-1]}
+            if query.dims != like or not {*along} <= kept <= {*keys.dims[:-1]}:
+                problem = f"the second queries {query} and keys {key} must be like the first,"
+                self._fail(problem, call, "write attention(Q, K, V, Q2[b, t, n, r], K2[b, s, n, r])")
+        whole = (*along, size, *(use.dims[-1] for use in second[1:]))
+        dims = tuple(made[0] if made and dim == size else dim for dim in queries.dims)
+        operands = (queries, keys, values, *second)
+        return self._emit(call.function, operands, dims, target, whole=whole, number=window)
 
     def _rotary(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """The base of the angles is a third argument."""

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from shardviz.planner.problem import Statement
@@ -50,12 +51,12 @@ class LocalFunction:
 
     `operands` is how many arrays it takes, and `linear_in` those among them, by number, that may come with
     pending sums; None is any. `flops` are its operations, the addition to a sum among them, at one point of
-    all dimensions ("points"), at those that a causal mask leaves to the device with most of them ("seen"), or
-    for each element of its first "operand" or of its "result". `code` is its
-    JAX code at one point, with ``{0}``, ``{1}`` for the operands broadcast to all dimensions, or for a
-    function that is not pointwise what writes it. Over dimensions that the result lacks the points
-    are summed, or with `averages` their mean is taken, or with `takes_largest` the largest of the part of
-    each device, then of all by a `pmax`. Of an operand in `looks_up` no more elements are read than the
+    all dimensions ("points"), for each element of its first "operand" or of its "result", or of the vectors
+    of each pair of a query and a key, of those that a causal mask leaves to the device with most of them
+    ("pairs"). `code` is its JAX code at one point, with ``{0}``, ``{1}`` for the operands broadcast to all
+    dimensions, or for a function that is not pointwise what writes it. Over dimensions that the result lacks
+    the points are summed, or with `averages` their mean is taken, or with `takes_largest` the largest of what
+    each device has, then of all by a `pmax`. Of an operand in `looks_up` no more elements are read than the
     result has; one in `selects` says which elements are taken, and its dtype is none of numbers. With
     `multiplies_matrices` it is bound by the peak of a chip, as matrix products are. With `keeps_integers`
     integers give integers; with `of_positive` the operands must be positive; queries and keys
@@ -68,7 +69,7 @@ class LocalFunction:
     flops: int
     code: Code
     derivatives: Derivatives | Callable[[Statement], Derivatives] = ()
-    counted: Literal["points", "seen", "operand", "result"] = "points"
+    counted: Literal["points", "operand", "result", "pairs"] = "points"
     linear_in: tuple[int, ...] | None = None
     averages: bool = False
     takes_largest: bool = False
@@ -108,7 +109,7 @@ def _of_multiply(part: Statement) -> Derivatives:
 
 
 def _of_first(
-    operands: int, flops: int, code: Code, *derivatives: Derivative | None, **fields: object
+    operands: int | None, flops: int, code: Code, *derivatives: Derivative | None, **fields: object
 ) -> LocalFunction:
     """A function that is linear in its first operand alone."""
     usual = {"linearity": "product", "linear_in": (0,)} | fields
@@ -145,15 +146,23 @@ def _by_jax(
 
 
 def _attention(name: str, is_causal: bool = True) -> LocalFunction:
-    """Each gradient takes queries, keys and values, from which the scores are computed again."""
-    fields: dict[str, object] = {"multiplies_matrices": True, "of_one_sequence": is_causal}
-    fields["counted"] = "seen" if is_causal else "points"
-    takes = tuple(
-        _by_jax(f"{name}_{word}", JaxCode.attention, operand, flops, 0, 1, 2, **fields)
-        for operand, (word, flops) in enumerate((("query", 2), ("key", 4), ("value", 4)))
-    )
-    usual = {"linearity": "product", "linear_in": (2,), "derivatives": takes} | fields
-    return LocalFunction(3, flops=4, code=JaxCode.attention, **usual)  # type: ignore[arg-type]
+    """Each gradient takes queries, keys and values, from which the scores are computed again, and the second
+    queries and keys, if there are some."""
+    fields: dict[str, Any] = {"multiplies_matrices": True, "of_one_sequence": is_causal, "counted": "pairs"}
+    words = {"query": 2, "key": 4, "value": 4, "second_query": 2, "second_key": 4}
+
+    def derivatives(part: Statement) -> Derivatives:
+        takes = (GRADIENT, *range(len(part.operands)))
+        return tuple(Derivative(f"{name}_{word}_gradient", takes) for word in [*words][: len(takes) - 1])
+
+    for operand, (word, flops) in enumerate(words.items()):
+        code = partial(_attention_gradient, operand)
+        _GRADIENTS[f"{name}_{word}_gradient"] = _of_first(None, flops, code, **fields)
+    return LocalFunction(3, "product", 2, JaxCode.attention, derivatives, linear_in=(2,), **fields)
+
+
+def _attention_gradient(operand: int, written: JaxCode) -> str:
+    return written.gradient(JaxCode.attention, operand, range(len(written.operands) - 1))
 
 
 def _of_mean(part: Statement) -> Derivatives:
@@ -364,11 +373,18 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
         # A multiplication for each operand after the first, and an addition where a dimension is summed.
         return points * (len(part.operands) - 1 + bool(operand_dims.difference(part.result.dims)))
     function = FUNCTIONS[part.function]
-    if function.counted == "seen":
-        query, keys, _ = part.einsum.operands[-3:]
-        along = part.whole[0]
-        share = _share_seen(local[query[keys.index(along)]], local[along], part.number)
-        return round(points * function.flops * share)
+    if function.counted == "pairs":
+        # Behind the gradient, where there is one, are three operands, or five.
+        query, keys, values = part.einsum.operands[1 - len(part.operands) % 2 :][:3]
+        along, size, *others = part.whole
+        pairs = float(math.prod(local[dim] for dim in {*query, along} - {size}) * function.flops)
+        if function.of_one_sequence:
+            pairs *= _share_seen(local[query[keys.index(along)]], local[along], part.number)
+        made = next((dim for dim in values if dim not in keys), size)
+        vectors = [size, made, *others]
+        if len(part.operands) % 2 == 0:
+            vectors = [dim for dim in dict.fromkeys(vectors) if dim in part.einsum.result]
+        return round(pairs * sum(local[dim] for dim in vectors))
     if function.counted == "operand":
         return function.flops * math.prod(operands[0])
     if function.counted == "result":
@@ -391,7 +407,11 @@ def local_work(part: Statement, operands: Sequence[Shape], result: Shape) -> tup
     """FLOPs, bytes read and written, and dtype of matrix products ("" for none) on pieces of these shapes."""
     looks_up = FUNCTIONS[part.function].looks_up
     traffic = array_bytes(result, part.result.dtype)
+    read = set()
     for index, (array, shape) in enumerate(zip(part.operands, operands, strict=True)):
+        if (array.name, shape) in read:
+            continue
+        read.add((array.name, shape))
         size = array_bytes(shape, array.dtype)
         looked_up = math.prod(result) * size // max(1, math.prod(shape))
         traffic += min(size, looked_up) if index in looks_up else size

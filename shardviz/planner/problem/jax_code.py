@@ -135,14 +135,17 @@ class JaxCode:
 
     def attention(self) -> str:
         """The values, averaged by the softmax of how the queries fit the keys."""
-        (query, keys, values), sizes = self.einsum.operands, self.sizes
-        along, size = self.statement.whole
+        (query, keys, values, *_), sizes = self.einsum.operands, self.sizes
+        along, size, *others = self.statement.whole
         rows = query[keys.index(along)]
         scores = (*(dim for dim in query if dim not in (rows, size)), rows, along)
-        every = tuple(dict.fromkeys((*query, *keys, *values)))
-        first, second, third = self.operands
-        fit = _subscripts(every, (query, keys), scores)
-        fit = f'jnp.einsum("{fit}", {first}, {second}) / {sizes[size]} ** 0.5'
+        every = tuple(dict.fromkeys(dim for dims in self.einsum.operands for dim in dims))
+        fits = []
+        for pair in (slice(2), slice(3, 5))[: len(self.operands) // 2]:
+            letters = _subscripts(every, self.einsum.operands[pair], scores)
+            fits.append(f'jnp.einsum("{letters}", {", ".join(self.operands[pair])})')
+        total = sum(sizes[dim] for dim in (size, *others))
+        fit = f"{fits[0] if len(fits) == 1 else f'({fits[0]} + {fits[1]})'} / {total} ** 0.5"
         if not self.statement.function.startswith("attention"):
             start = self.local.starts.get(rows, "")
             seen = f"jnp.tri({sizes[rows]}, {sizes[along]}, dtype=bool)"
@@ -153,7 +156,7 @@ class JaxCode:
                 seen = f"({seen}) & ({place} < jnp.arange({sizes[along]}) + {window:g})"
             fit = f"jnp.where({seen}, {fit}, -jnp.inf)"
         product = _subscripts(every, (scores, values), self.einsum.result)
-        return f'jnp.einsum("{product}", jax.nn.softmax({fit}, axis=-1), {third})'
+        return f'jnp.einsum("{product}", jax.nn.softmax({fit}, axis=-1), {self.operands[2]})'
 
     def top_k(self) -> str:
         """The largest elements along a dimension, and zero for all others."""

@@ -121,7 +121,7 @@ class _Sizes:
 
     def _same_length(self, attention: LoweredStatement) -> None:
         """Queries and keys of causal attention are one sequence."""
-        (queries, keys, _), along = attention.operands, attention.whole[0]
+        (queries, keys, *_), along = attention.operands, attention.whole[0]
         own = queries.dims[keys.dims.index(along)]
         if self._differ(own, along):
             both = f"{self._sized(own)} of {queries} and {self._sized(along)} of {keys}"
