@@ -98,7 +98,8 @@ def layers_text(model: Model, batch: int, sequence: int, *, decodes: bool = Fals
         for role in described.roles
     }
     assert part.kind is not None
-    text = _text(part, of, False, decodes).format_map(written)
+    tokens = Tokens(batch, sequence, PartitionSpec(((), ())), decodes)
+    text = _text(part, of, tokens, False).format_map(written)
     known = part.sizes | {"b": batch, "t": sequence, "s": sequence}
     if decodes:
         known |= {"t": 1, "s": min(sequence, part.kind.window or sequence)}
@@ -189,7 +190,7 @@ def _problem(
     part: DecoderPart, of: Architecture, weights: Weights, split: SplitModel, tokens: Tokens, with_loss: bool
 ) -> Problem:
     """The problem of a part, in whose text ``{q_proj}`` stands for a weight with its dimensions."""
-    text = _text(part, of, with_loss, tokens.decodes)
+    text = _text(part, of, tokens, with_loss)
     written = {name: f"{name}[{','.join(letters)}]" for name, (letters, *_) in weights.items()}
     lowered = read_program(text.format_map(written), {})
     known = part.sizes | {"b": tokens.batch, "t": tokens.length, "s": tokens.sequence}
@@ -254,48 +255,50 @@ def _in_program(part: DecoderPart, described: DecoderParameter, own: Sequence[Sp
 # The texts.
 
 
-def _text(part: DecoderPart, of: Architecture, with_loss: bool, decodes: bool) -> str:
+def _text(part: DecoderPart, of: Architecture, tokens: Tokens, with_loss: bool) -> str:
     is_gpt2, table = of.family == "gpt2", "{embed_tokens}" if of.tied else "{lm_head}"
     if part.name == "embedding":
         return f"x[b,t,d] = take({{{'wte' if is_gpt2 else 'embed_tokens'}}}, tokens[b,t])"
     if part.kind is not None:
-        return "; ".join(_gpt2_layer(part, decodes) if is_gpt2 else _layer(part, of, part.kind, decodes))
+        return "; ".join(_gpt2_layer(part, tokens) if is_gpt2 else _layer(part, of, part.kind, tokens))
     if is_gpt2:
         return _logits("layer_norm(x[b,t,d], d, {ln_f}, {ln_f_bias})", "{wte}", with_loss)
     return _logits("rms_norm(x[b,t,d], d, {norm})", table, with_loss)
 
 
-def _layer(part: DecoderPart, of: Architecture, kind: LayerKind, decodes: bool) -> Iterator[str]:
+def _layer(part: DecoderPart, of: Architecture, kind: LayerKind, tokens: Tokens) -> Iterator[str]:
     attention, mlp, norm = "attention_out", "mlp_out", "post_attention_layernorm"
     if of.norms == 4:
         attention = f"rms_norm(attention_out, d, {{{norm}}})"
         mlp, norm = "rms_norm(mlp_out, d, {post_feedforward_layernorm})", "pre_feedforward_layernorm"
     yield "norm1 = rms_norm(x[b,t,d], d, {input_layernorm})"
     if kind.mixer == "latent":
-        yield from _latent_attention(part, decodes)
+        yield from _latent_attention(part, tokens.decodes)
     else:
-        yield from _attention(part, "{q_proj}", "{k_proj}", "{v_proj}", decodes)
+        yield from _attention(part, "{q_proj}", "{k_proj}", "{v_proj}", tokens)
         yield "attention_out[b,t,d] = heads * {o_proj}"
     yield f"middle = x + {attention}"
     yield f"norm2 = rms_norm(middle, d, {{{norm}}})"
     if kind.experts_per_token:
-        yield from _experts(of, kind, "b" if decodes else "t")
+        yield from _experts(of, kind, "b" if tokens.decodes else "t")
     else:
         yield from _mlp("mlp_out", of, "")
     yield f"y = middle + {mlp}"
 
 
-def _attention(part: DecoderPart, query: str, key: str, value: str, decodes: bool) -> Iterator[str]:
+def _attention(part: DecoderPart, query: str, key: str, value: str, tokens: Tokens) -> Iterator[str]:
     dims = "b,t,k,g,h" if part.sizes["g"] > 1 else "b,t,k,h"
     yield f"queries[{dims}] = norm1 * {query}"
-    if decodes:
+    window = part.kind.window if part.kind else 0
+    if tokens.decodes:
         yield f"new_keys[b,t,k,h] = norm1 * {key}"
         yield f"new_values[b,t,k,h] = norm1 * {value}"
         yield f"heads[{dims}] = attention(queries, keys[b,s,k,h], values[b,s,k,h])"
     else:
         yield f"keys[b,s,k,h] = norm1[b,s,d] * {key}"
         yield f"values[b,s,k,h] = norm1[b,s,d] * {value}"
-        yield f"heads[{dims}] = causal_attention(queries, keys, values)"
+        seen = f"window_attention(queries, keys, values, {window})"
+        yield f"heads[{dims}] = {seen if window else 'causal_attention(queries, keys, values)'}"
 
 
 def _latent_attention(part: DecoderPart, decodes: bool) -> Iterator[str]:
@@ -367,10 +370,10 @@ def _logits(final: str, table: str, with_loss: bool) -> str:
     return text
 
 
-def _gpt2_layer(part: DecoderPart, decodes: bool) -> Iterator[str]:
+def _gpt2_layer(part: DecoderPart, tokens: Tokens) -> Iterator[str]:
     """The matrix of queries, keys and values is planned as three, each split as it is."""
     yield "norm1 = layer_norm(x[b,t,d], d, {ln_1}, {ln_1_bias})"
-    yield from _attention(part, "{c_attn_q}", "{c_attn_k}", "{c_attn_v}", decodes)
+    yield from _attention(part, "{c_attn_q}", "{c_attn_k}", "{c_attn_v}", tokens)
     yield "attention_out[b,t,d] = heads * {c_proj}"
     yield "middle = x + attention_out"
     yield "norm2 = layer_norm(middle, d, {ln_2}, {ln_2_bias})"
