@@ -328,7 +328,7 @@ def spec_of_jax(given: object, name: str) -> PartitionSpec:
 # The sets that ship, alone or together: ``fsdp``, ``fsdp+tensor``, ``X=fsdp+Y=tensor``.
 
 AXES = ["vocab", "embed", "heads", "kv_heads", "qkv", "mlp", "experts"]
-AXES += ["norm", "head_size", "router", "positions"]
+AXES += ["norm", "head_size", "router", "positions", "q_lora", "kv_lora"]
 """The logical axes of the parameters of an architecture: those that no set splits stay whole."""
 
 

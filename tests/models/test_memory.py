@@ -31,7 +31,13 @@ def test_bytes_a_parameter(asked, optimizer, bytes_each):
 @pytest.mark.parametrize(
     ("source", "bytes_a_token"),
     # 2 · layers · heads of keys · their size · 2 bytes: 512 KiB of Llama 2 7B, 320 KiB of Llama 3 70B.
-    [("llama-2-7b", 512 * 1024), ("llama-3-70b", 320 * 1024), ("mistral-7b", 128 * 1024)],
+    # DeepSeek-V3's latent vectors take 70 KB ("Insights into DeepSeek-V3", table 1: 70.272 KB).
+    [
+        ("llama-2-7b", 512 * 1024),
+        ("llama-3-70b", 320 * 1024),
+        ("mistral-7b", 128 * 1024),
+        ("deepseek-v3", 70272),
+    ],
 )
 def test_keys_and_values_of_a_token(asked, source, bytes_a_token):
     whole = model_memory(asked(source, "data", "data=1", batch=1, sequence=1000))

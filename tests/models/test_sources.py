@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
 from shardviz.errors import ShardvizError
+from shardviz.models.decoder import parts
 from shardviz.models.sources import built_in_model, built_in_names, read_model
 
 PUBLISHED = {
@@ -36,6 +38,8 @@ PUBLISHED = {
     # 109 and 402 billion (llama.com) with the encoder of pictures, of 0.9 billion.
     "llama-4-scout": 107.8e9,
     "llama-4-maverick": 400.8e9,
+    # The report: 671 billion, 37 for a token.
+    "deepseek-v3": 671.0e9,
     "gpt-oss-20b": 20_914_757_184,
     "gpt-oss-120b": 116_829_156_672,
 }
@@ -61,6 +65,23 @@ model.layers.0.post_attention_layernorm.weight (4096,)
 def test_a_model_has_as_many_parameters_as_are_published(name):
     is_rounded = PUBLISHED[name] % 10**5 == 0
     assert built_in_model(name).elements == pytest.approx(PUBLISHED[name], rel=is_rounded * 2e-3, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "active"),
+    # Of the reports and model cards; that of gpt-oss leaves out the embedding.
+    [("deepseek-v3", 37e9), ("gpt-oss-120b", 5.13e9), ("gpt-oss-20b", 3.61e9), ("llama-4-maverick", 17e9)],
+)
+def test_a_token_takes_as_many_parameters_as_are_published(name, active):
+    model = built_in_model(name)
+    used = 0
+    for part in parts(model.architecture):
+        for each in part.parameters:
+            elements = len(part.layers) * math.prod(each.shape(part.sizes))
+            if each.dims[0] == "experts":
+                elements = elements * part.kind.experts_per_token // part.sizes["e"]
+            used += elements * (each.name != "model.embed_tokens.weight" or not name.startswith("gpt-oss"))
+    assert used == pytest.approx(active, rel=0.02)
 
 
 @pytest.mark.parametrize("name", ["meta-llama/Llama-3.1-8B", "meta-llama/llama-3.1-8b", "LLaMA-3.1-8B"])

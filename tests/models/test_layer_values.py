@@ -1,0 +1,125 @@
+"""The programs of layers on numbers, as JAX runs their statements, against plain ones in NumPy."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from shardviz.models.layer_program import Tokens, model_parts
+from shardviz.planner.problem.functions import statement_code
+from shardviz.sharding import PartitionSpec
+
+SMALL = {"vocab_size": 32, "hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 1}
+DEEPSEEK = SMALL | {
+    "model_type": "deepseek_v3",
+    "num_attention_heads": 3,
+    "q_lora_rank": 7,
+    "kv_lora_rank": 6,
+    "qk_nope_head_dim": 4,
+    "qk_rope_head_dim": 2,
+    "v_head_dim": 5,
+    "first_k_dense_replace": 1,
+    "n_routed_experts": 3,
+    "n_shared_experts": 2,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 8,
+    "num_hidden_layers": 2,
+}
+
+
+@pytest.fixture
+def layers(asked, config):
+    """Runs the first layer of a config that has weights of a name, for `sequence` tokens or one more."""
+
+    def run(keys, weight, values, sequence, decodes=False):
+        question = asked(config(**keys), "data", "data=1", batch=2, sequence=sequence, training=None)
+        tokens = Tokens(2, sequence, PartitionSpec(((), ())), decodes)
+        parts = model_parts(question.split, tokens)
+        names = [{each.name for each in part.problem.arguments} for part in parts]
+        problem = next(part.problem for part, own in zip(parts, names, strict=True) if weight in own)
+        for array in problem.arguments:
+            if array.name in values:
+                assert values[array.name].shape == array.shape, array
+            else:
+                values[array.name] = np.random.default_rng(len(values)).standard_normal(array.shape) / 2
+        known = {name: jnp.asarray(value, "float32") for name, value in values.items()}
+        for part in problem.parts:
+            code = statement_code(part, [f"known['{each.name}']" for each in part.operands])
+            code = code.replace("bfloat16", "float32")
+            known[part.result.name] = eval(code, {"jax": jax, "jnp": jnp, "known": known})
+        return {name: np.asarray(value) for name, value in known.items()}
+
+    return run
+
+
+def normed(x, scale):
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * scale
+
+
+def soft(x):
+    raised = np.exp(x - x.max(-1, keepdims=True))
+    return raised / raised.sum(-1, keepdims=True)
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+def mlp(x, gate, up, down):
+    return (silu(x @ gate.T) * (x @ up.T)) @ down.T
+
+
+def latent_attention(x, w):
+    """Section 2.1 of DeepSeek-V2's report, without rotations."""
+    low = normed(x @ w["q_a_proj"].T, w["q_a_layernorm"])
+    latents, rope = normed(x @ w["kv_a"].T, w["kv_a_layernorm"]), x @ w["k_rope"].T
+    made = np.zeros((*x.shape[:2], 3, 5))
+    for head in range(3):
+        query = np.concatenate([low @ w["q_nope"][head].T, low @ w["q_rope"][head].T], -1)
+        key = np.concatenate([latents @ w["k_b"][head].T, rope], -1)
+        scores = query @ key.swapaxes(1, 2) / np.sqrt(4 + 2)
+        scores = np.where(np.tri(x.shape[1], dtype=bool), scores, -np.inf)
+        made[:, :, head] = soft(scores) @ (latents @ w["v_b"][head].T)
+    return np.einsum("btkh,dkh->btd", made, w["o_proj"]), latents, rope
+
+
+def test_latent_attention_expanded_and_absorbed(layers):
+    made = layers(DEEPSEEK, "gate_proj", {}, 5)
+    x = made["x"]
+    attention, latents, ropes = latent_attention(normed(x, made["input_layernorm"]), made)
+    middle = x + attention
+    norm = normed(middle, made["post_attention_layernorm"])
+    y = middle + mlp(norm, made["gate_proj"], made["up_proj"], made["down_proj"])
+    np.testing.assert_allclose(made["y"], y, rtol=1e-4, atol=1e-5)
+    # A step that decodes the last token, with the vectors of all in its cache.
+    last = {**made, "x": x[:, -1:], "latents": latents, "ropes": ropes}
+    decoded = layers(DEEPSEEK, "gate_proj", last, 5, decodes=True)
+    np.testing.assert_allclose(decoded["y"], y[:, -1:], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(decoded["new_latents"], latents[:, -1:], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("decodes", [False, True])
+def test_experts_and_the_one_that_all_tokens_take(layers, decodes):
+    """Each token takes all three experts, so that none lacks a slot."""
+    made = layers(DEEPSEEK, "router", {}, 5, decodes)
+    norm = made["norm2"]
+    shares = soft(norm @ made["router"].T)
+    weights = zip(made["gate_proj"], made["up_proj"], made["down_proj"], strict=True)
+    y = made["middle"] + mlp(norm, made["shared_gate_proj"], made["shared_up_proj"], made["shared_down_proj"])
+    y += sum(shares[..., number, None] * mlp(norm, *own) for number, own in enumerate(weights))
+    np.testing.assert_allclose(made["y"], y, rtol=1e-4, atol=1e-5)
+
+
+def test_local_attention_sees_its_window(layers):
+    keys = {"model_type": "mistral", "num_attention_heads": 2, "num_key_value_heads": 1, "sliding_window": 3}
+    made = layers(SMALL | keys, "gate_proj", {}, 7)
+    norm = normed(made["x"], made["input_layernorm"])
+    query = np.einsum("btd,kghd->bgth", norm, made["q_proj"])
+    key, value = (norm @ made[name][0].T for name in ("k_proj", "v_proj"))
+    before = np.arange(7)[:, None] - np.arange(7)
+    scores = query @ key[:, None].swapaxes(-1, -2) / np.sqrt(6)
+    weights = soft(np.where((before >= 0) & (before < 3), scores, -np.inf))
+    heads = np.einsum("bgts,bsh->btgh", weights, value)
+    np.testing.assert_allclose(made["heads"][:, :, 0], heads, rtol=1e-4, atol=1e-5)
