@@ -10,7 +10,6 @@ from shardviz.hlo.device_numbers import mesh_of_collectives
 from shardviz.hlo.mlir.shardy import ShardyModule, read_shardy
 from shardviz.hlo.module import HloModule, is_hlo, read_hlo
 from shardviz.hlo.records import wire_bytes
-from shardviz.hlo.text.normal_form import without_comments
 from shardviz.sharding import Mesh
 
 __all__ = [
@@ -27,11 +26,12 @@ __all__ = [
 ]
 
 _FIRST = re.compile(
-    r'"(?:[^"\\]|\\.)*+"|(?P<hlo>^[ \t]*+HloModule\s+[^\s,])'
+    r'"(?:[^"\\]|\\.)*+"|(?s:/\*(?:(?!/\*).)*?\*/)|//(?<![^\s,(){}]//)[^\n]*+'
+    r"|(?P<hlo>^[ \t]*+HloModule\s+[^\s,])"
     r"|(?P<mlir>(?<![%.\w-])(?:func\.func|(?:stablehlo|sdy|mhlo)\.\w))",
     re.MULTILINE,
 )
-"""Marks of a language outside of strings; an HLO module's header may quote the other language."""
+"""Marks of a language outside of strings and comments; a header of HLO's may quote the other language."""
 
 
 def read(
@@ -41,11 +41,10 @@ def read(
     mesh that the groups seem to be made for where neither the caller nor the text has one, `origins` where
     the operands of HLO's collectives come from. The module's `mesh` is the one whose axes its collectives
     name, None without one. Raises `NotationError` for other text."""
-    text_alone = without_comments(text)
     # What a log says before an HLO module may name operations of MLIR; no MLIR has that module's header.
-    languages = (match.lastgroup for match in _FIRST.finditer(text_alone) if match.lastgroup)
+    languages = (match.lastgroup for match in _FIRST.finditer(text) if match.lastgroup)
     language = next(languages, None)
-    if language == "mlir" and "HloModule" in text_alone and "hlo" in languages:
+    if language == "mlir" and "HloModule" in text and "hlo" in languages:
         language = "hlo"
     if language == "mlir":
         module = read_shardy(text, mesh)

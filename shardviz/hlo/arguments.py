@@ -12,7 +12,6 @@ from typing import Generic, TypeVar
 from shardviz.hlo.collective import Origin
 from shardviz.hlo.mlir.operations import OperationValue
 from shardviz.hlo.text.instructions import Instructions
-from shardviz.hlo.text.normal_form import normal_form
 from shardviz.hlo.text.opcodes import PLACES
 from shardviz.hlo.text.shapes import HBM, ArrayShape, one_array, placed_arrays
 from shardviz.hlo.text.values import Made, folded
@@ -54,7 +53,7 @@ class ProgramArgument:
 
 def arguments_of(text: str) -> tuple[ProgramArgument, ...]:
     """The arguments of HLO text, by number; none where the text has no entry."""
-    return arguments_in(Instructions(normal_form(text).text))
+    return arguments_in(Instructions(text))
 
 
 def arguments_in(lines: Instructions) -> tuple[ProgramArgument, ...]:

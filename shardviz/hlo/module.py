@@ -17,13 +17,12 @@ from shardviz.hlo.cut_gathers import CutGather, cut_gathers
 from shardviz.hlo.device_numbers import DeviceNumbers, program_mesh, slice_positions, written_meshes
 from shardviz.hlo.gradients import gradient_uses, gradients
 from shardviz.hlo.named_scopes import NamelessCollectives
-from shardviz.hlo.overlap import Schedules, site_of
+from shardviz.hlo.overlap import Schedules
 from shardviz.hlo.records import Records
 from shardviz.hlo.text.call_graph import Call, CallGraph, program_order, run_counts
 from shardviz.hlo.text.cross_slice import cross_slice_transfers, slices_named
 from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import NOTABLE, Instructions
-from shardviz.hlo.text.normal_form import normal_form
 from shardviz.hlo.text.opcodes import BRANCHES, COMMUNICATING
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.hlo.text.values import ProgramValue, Values
@@ -160,9 +159,8 @@ class Reader:
         if not is_hlo(text):
             hint = "HLO begins with HloModule; print one with compiled.as_text()"
             raise NotationError("this is not HLO text", text, 0, hint=hint)
-        self.normal, written_text = normal_form(text), text
-        self.text = text = self.normal.text
-        self.lines = Instructions(text)
+        self.lines, written_text = Instructions(text), text
+        self.text = text = self.lines.text
         self.computations = self.lines.computations
         self.values = Values(self.lines)
         self.calls = CallGraph(self.values)
@@ -337,12 +335,13 @@ class Reader:
 
     def _place(self, line: Instruction) -> dict[str, str]:
         """The `source` of a collective, or of the fusion or wrapper around it, and its op name."""
-        metadata, caller = self._metadata(line), site_of(self.lines, line.home)
+        metadata, caller = self._metadata(line), self.lines.site(line.home)
         for _ in range(MAX_WRAPPERS):
             if caller is None or not _PLACES.isdisjoint(metadata):
                 break
-            metadata, caller = {**self._metadata(caller), **metadata}, site_of(self.lines, caller.home)
-        return {"source": self.locations.of(metadata), "op_name": metadata.get("op_name", "")}
+            metadata, caller = {**self._metadata(caller), **metadata}, self.lines.site(caller.home)
+            metadata["source"] = self.locations.of(metadata)
+        return {"source": metadata.get("source", ""), "op_name": metadata.get("op_name", "")}
 
     @cached_property
     def locations(self) -> SourceLocations:
@@ -370,7 +369,7 @@ class Reader:
     def _complain(self, position: int, complaint: str) -> None:
         self.unread_collectives += 1
         if len(self.unread) < MAX_UNREAD:
-            self.unread.append(f"line {self.normal.line(position)}: {complaint}")
+            self.unread.append(f"line {self.lines.normal.line(position)}: {complaint}")
 
     def _note_gaps(self, counts: Mapping[int, int | None]) -> None:
         entry, last = self.computations.entry, self.computations.breaks_off()
@@ -379,7 +378,7 @@ class Reader:
             self.unread.append(f"{stand} in computations that nothing calls")
         for position in self.computations.unclosed[:MAX_UNREAD]:
             lost = "a computation begins before the one above it has ended"
-            self.unread.append(f"line {self.normal.line(position + 1)}: {lost}")
+            self.unread.append(f"line {self.lines.normal.line(position + 1)}: {lost}")
         if self.header and entry is None:
             self.unread.append("the text breaks off before its ENTRY computation, which runs the others")
         elif last is not None:

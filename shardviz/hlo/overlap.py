@@ -91,16 +91,9 @@ class OverlappedOps(Sequence[Work]):
         return tuple, (self._works,)
 
 
-def site_of(lines: Instructions, home: Computation) -> Instruction | None:
-    """The fusion or the wrapper that runs a computation."""
-    sites = lines.computations.callers(home)
-    line = lines.at(sites[0]) if sites else None
-    return line if line and line.opcode in FOLDED else None
-
-
 def independent(lines: Instructions, line: Instruction) -> Iterator[Instruction]:
     """The instructions that could run beside a collective: none leads to it, or takes what it makes."""
-    line = site_of(lines, line.home) or line
+    line = lines.site(line.home) or line
     bound = {*reached([line], lines.taken), *reached([line], lines.users)}
     return (other for other in lines.of(line.home) if other not in bound)
 
@@ -121,7 +114,7 @@ class Schedules:
         """Return whether a collective, and all of its form, is asynchronous here, and its algorithm."""
         if transfer is not None:
             return True, ""
-        site, words = site_of(self._lines, line.home), line.form.words
+        site, words = self._lines.site(line.home), line.form.words
         algorithm = algorithm_of(words) or ("" if site is None else algorithm_of(site.form.words))
         if begins(line.opcode) or line in self._dones:
             return line in self._dones or _BLOCKING not in words, algorithm
@@ -130,7 +123,7 @@ class Schedules:
     def beside(self, line: Instruction, transfer: CrossSliceTransfer | None = None) -> Sequence[Work]:
         """The work beside a collective that is asynchronous. A `transfer` is under way from its send, with
         which the data leaves, until its recv is done."""
-        site = site_of(self._lines, line.home)
+        site = self._lines.site(line.home)
         if line in self._dones:
             return OverlappedOps(self._until_done, site, self._dones[line]) if site else ()
         if transfer is not None or begins(line.opcode):

@@ -15,7 +15,8 @@ from itertools import islice
 from typing import TypeVar
 
 from shardviz.hlo.text.instruction import HEAD, NOWHERE, Computation, Instruction, line_at, parse_instruction
-from shardviz.hlo.text.opcodes import CALLING, COMMUNICATING, MATMULS, WRAPPERS
+from shardviz.hlo.text.normal_form import Mark, NormalForm, normal_form
+from shardviz.hlo.text.opcodes import CALLING, COMMUNICATING, FOLDED, MATMULS, WRAPPERS
 
 MAX_CALLED = 64
 """No more computations than this are searched for the matmul of one instruction."""
@@ -24,11 +25,6 @@ MAX_SEARCHED = 8
 MAX_NESTED = 20
 """Fusions within one another, looked into at most."""
 
-# A line's beginning is looked for by the end of the line before it, which is several times as fast as ^.
-_MARK = re.compile(
-    r"\n(?! )(?:(\})"
-    r"|(?!HloModule)(?P<entry>ENTRY\s++)?%?(?P<name>[^\s%(){}=,]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z))"
-)
 _INSTRUCTION = re.compile(r"\n[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = ")
 
 
@@ -81,11 +77,11 @@ def reached(start: Iterable[_Item], step: Callable[[_Item], Iterable[_Item]]) ->
 class Computations:
     """The computations of a text in normal form, found by name and by the positions of their instructions."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, normal: NormalForm) -> None:
+        self.text = normal.text
         self.unclosed: list[int] = []
         """Where a computation begins before the one above it has ended: a brace was lost."""
-        self.all = [*self._read()]
+        self.all = [*self._read(normal.marks)]
         """Every computation, in the order of the text."""
         self._starts = [computation.start for computation in self.all]
         self._named = {computation.name: computation for computation in reversed(self.all)}
@@ -96,24 +92,24 @@ class Computations:
             self._again = {name: those for name, those in self._again.items() if those[1:]}
         self._callers: dict[str, dict[Computation, list[int]]] = {}
 
-    def _read(self) -> Iterator[Computation]:
-        text, start, header = self.text, 0, None
-        for mark in _MARK.finditer(text):
-            if header is None and mark[1]:
+    def _read(self, marks: Iterable[Mark]) -> Iterator[Computation]:
+        behind = 0
+        header: Mark | None = None
+        for mark in marks:
+            start, stop, name, _ = mark
+            if header is not None:
+                yield Computation(header[1], start, header[2] or "", header[3])
+                if name is not None:
+                    self.unclosed.append(start)
+            elif name is None:
                 continue
-            if header is None:
-                if not start or mark.start() - start > 2:
-                    yield from self._outside(start, mark.start())
-                header = mark
-            else:
-                yield Computation(header.end(), mark.start(), header["name"], header["entry"] is not None)
-                if not mark[1]:
-                    self.unclosed.append(mark.start())
-                header, start = (None, mark.end()) if mark[1] else (mark, start)
+            elif not behind or start - behind > 2:
+                yield from self._outside(behind, start)
+            header, behind = (None, stop) if name is None else (mark, behind)
         if header is not None:
-            yield Computation(header.end(), len(text), header["name"], header["entry"] is not None)
+            yield Computation(header[1], len(self.text), header[2] or "", header[3])
         else:
-            yield from self._outside(start, len(text))
+            yield from self._outside(behind, len(self.text))
 
     def _outside(self, start: int, stop: int) -> Iterator[Computation]:
         """The instructions between two computations, as one, if there are any."""
@@ -196,8 +192,9 @@ class Instructions:
     """The instructions of one text's computations, each made once, with the `home` that it stands in."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.computations = Computations(text)
+        self.normal = normal_form(text)
+        self.text = self.normal.text
+        self.computations = Computations(self.normal)
         self._at: dict[int, Instruction | None] = {}
         self._read: dict[Computation, list[Instruction]] = {}
         self._named: dict[Computation, dict[str, Instruction | None]] = defaultdict(dict)
@@ -205,6 +202,7 @@ class Instructions:
         self._mentioned: dict[Computation, tuple[dict[str, int], dict[str, list[int]]]] = {}
         """The first position in a computation at which each name seems to be an operand, and all others."""
         self._callees: dict[Instruction, Computation | None] = {}
+        self._sites: dict[Computation, Instruction | None] = {}
         self._multiplies: dict[Computation, bool] = {}
         self._factors: dict[Computation, frozenset[int]] = {}
 
@@ -324,6 +322,13 @@ class Instructions:
             named = (self._run(instruction, key) for key in (" calls=", " to_apply="))
             self._callees[instruction] = next(filter(None, named), None)
         return self._callees[instruction]
+
+    def site(self, home: Computation) -> Instruction | None:
+        """The fusion or the wrapper that runs a computation."""
+        if home not in self._sites:
+            line = next(map(self.at, self.computations.callers(home)), None)
+            self._sites[home] = line if line and line.opcode in FOLDED else None
+        return self._sites[home]
 
     def _run(self, instruction: Instruction, key: str) -> Computation | None:
         """The computation that the first attribute of this name has."""

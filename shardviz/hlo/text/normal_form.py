@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -40,13 +41,30 @@ _ORDINARY = (
 )
 """The beginnings of lines that XLA prints, none of which goes on from another."""
 _ORDINARY_LINE = re.compile(_ORDINARY)
-# Most lines are known by the first of the two, which is the faster.
-_OTHER_LINE = re.compile(rf"\n(?!  (?:ROOT )?+%[^\s=,(){{}}]++ = {_REGULAR})(?!{_ORDINARY})")
 _BEGINNINGS = ("  %", "  ROOT %")
-_OTHER_BEGINNING = re.compile(
-    rf"\n(?!{'|'.join(_BEGINNINGS)}|\n|\}}\n|{_NAME} [^\n]*+(?<=\{{)\n)(?!{_ORDINARY})"
-)
+
+
+def _looked_at(ordinary: str) -> re.Pattern[str]:
+    """A pattern of the lines, each from the line end before it, that begin or end a computation, and of
+    `other` ones than XLA's, which may go on from the line before. Most lines are known by what is `ordinary`:
+    a line's beginning is looked for by the end of the line before it, several times as fast as by ^."""
+    return re.compile(
+        rf"\n(?!{ordinary}|\n)(?:\}}(?=\n|\Z|, execution_thread=)|(?!HloModule)(?P<entry>ENTRY )?+%?"
+        r'(?P<name>[^\s%=,(){}\[\]<>:"]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z)'
+        rf"|(?!{_ORDINARY})(?P<other>))"
+    )
+
+
+_LINE = _looked_at(rf"  (?:ROOT )?+%[^\s=,(){{}}]++ = {_REGULAR}")
+_PRINTED_LINE = _looked_at("|".join(_BEGINNINGS))
 """The same, where no line that begins like one of XLA's instructions is another."""
+_MARK = re.compile(
+    r"\n(?:\}|(?!HloModule)(?P<entry>ENTRY\s++)?%?(?P<name>[^\s%(){}=,]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z))"
+)
+"""The end of a computation, or its header, on a line of its own."""
+Mark = tuple[int, int, str | None, bool]
+"""Where a line ends in front of a header or of a computation's end, and where that ends; the name, None of an
+end, and whether it is that of the entry."""
 
 MAX_SAMPLE = 2**18
 """So much of a text tells whether its spaces and its instructions are XLA's own."""
@@ -96,12 +114,14 @@ _ELEMENT_SHAPE = re.compile(
 
 
 class NormalForm(NamedTuple):
-    """A text in normal form; `breaks` are the positions in it at which lines of the original were joined, and
-    `first` is the number of its first line in the original."""
+    """A text in normal form; `breaks` are the positions in it at which lines of the original were joined,
+    `marks` the headers and ends of its computations in order, and `first` is the number of its first line in
+    the original."""
 
     text: str
-    breaks: tuple[int, ...] = ()
-    first: int = 1
+    breaks: Sequence[int]
+    marks: Sequence[Mark]
+    first: int
 
     def line(self, position: int) -> int:
         """The number of the original's line, counted from 1, in which stands what is at a position."""
@@ -129,51 +149,81 @@ def _lines(match: re.Match[str]) -> str:
 def normal_form(text: str) -> NormalForm:
     """The normal form of a text. In one that is damaged no line is joined with a later instruction."""
     first = int(text.startswith(("HloModule", "\n")))
-    text, breaks = _on_lines_of_their_own(without_comments(text if first else f"\n{text}"))
+    text, breaks, marks = _on_lines_of_their_own(text if first else f"\n{text}")
     if "#" in text and _TAKEN.search(text) is not None:
         text = "\n}".join(map(_spelled_out, text.split("\n}")))
-    return NormalForm(text, breaks, first)
+        marks = [*_marks(text, 0)]
+    return NormalForm(text, breaks, marks, first)
 
 
-def _on_lines_of_their_own(text: str) -> tuple[str, tuple[int, ...]]:
-    """The text with each statement on one line, and the positions at which lines were joined."""
+def _marks(text: str, start: int) -> Iterator[Mark]:
+    """The marks in a text that begins at a position of another."""
+    for mark in _MARK.finditer(text):
+        yield start + mark.start(), start + mark.end(), mark["name"], mark["entry"] is not None
+
+
+def _on_lines_of_their_own(text: str, is_bare: bool = False) -> tuple[str, list[int], list[Mark]]:
+    """The text with each statement on one line, the positions at which lines were joined, and the marks. One
+    that `is_bare` has no comments, and no modules that its header quotes: XLA's own, which is most of a long
+    text, has neither, and so they are looked for in a sample and around lines that are not XLA's."""
     # Outside of strings, other spaces than those that XLA prints.
     has_other_spaces = any(
         text.find('"', text.rfind("\n", 0, match.start()) + 1, match.start()) < 0
         for match in _OTHER_SPACES.finditer(text, 0, MAX_SAMPLE)
     )
-    others = _OTHER_LINE.finditer(text, 0, _line_end(text, text.find(" = ") + MAX_SAMPLE))
-    is_printed = not has_other_spaces
-    is_printed = is_printed and not any(text.startswith(_BEGINNINGS, other.end()) for other in others)
-    other_line = _OTHER_BEGINNING if is_printed else _OTHER_LINE
-    if not has_other_spaces and _ORDINARY_LINE.match(text) and other_line.search(text) is None:
-        return text, ()
-    if "origin_recovery_table=" in text:
-        text = _QUOTED_MODULE.sub(lambda match: "\n".join(['""'] * (1 + match[0].count("\n"))), text)
+    is_printed = not has_other_spaces and not any(
+        line["other"] is not None and text.startswith(_BEGINNINGS, line.end())
+        for line in _LINE.finditer(text, 0, _line_end(text, text.find(" = ") + MAX_SAMPLE))
+    )
+    if not is_bare and (not is_printed or _COMMENT_BEGINS.search(text, 0, MAX_SAMPLE)):
+        return _on_lines_of_their_own(_bare(text), True)
+    look = (_PRINTED_LINE if is_printed else _LINE).search
     kept: list[str] = []
     breaks: list[int] = []
-    length = position = 0
+    marks: list[Mark] = []
+    # So much was looked at, so much is taken over, and so long is what was made of it.
+    seen = position = length = 0
     while position < len(text):
         start = position
-        if not has_other_spaces and (position or _ORDINARY_LINE.match(text)):
-            other = other_line.search(text, max(0, position - 1))
-            if other is None:
+        if not has_other_spaces and (seen or _ORDINARY_LINE.match(text)):
+            line = look(text, seen)
+            if line is None:
                 break
+            if line["other"] is None:
+                seen, shift = line.end(), length - position
+                marks.append((line.start() + shift, seen + shift, line["name"], line["entry"] is not None))
+                continue
             # It may go on from the line before it.
-            start = max(position, text.rfind("\n", 0, other.start()) + 1)
-        kind, stop, breaks_inside = _statement(text, start)
-        line = text[start:stop] if kind is None else joined(text[start:stop])
+            start = max(position, text.rfind("\n", 0, line.start()) + 1)
+            stop = _line_end(text, line.end())
+            is_quoting = not kept and text.find("origin_recovery_table=", 0, stop) >= 0
+            if not is_bare and (is_quoting or _COMMENT_BEGINS.search(text, start, stop)):
+                return _on_lines_of_their_own(_bare(text), True)
+        kind, seen, breaks_inside = _statement(text, start)
+        statement = text[start:seen] if kind is None else joined(text[start:seen])
         if kind == "instruction":
             is_printed_so = is_printed and breaks_inside and text.startswith(_BEGINNINGS, start)
-            line = f"  {line if is_printed_so else _respaced(line)}"
+            statement = f"  {statement if is_printed_so else _respaced(statement)}"
         elif kind == "header":
-            line = " ".join(line.split())
-        kept += text[position:start], line, text[stop : stop + 1]
-        length += start - position + len(line)
-        breaks += [length] * text.count("\n", start, stop)
+            statement = " ".join(statement.split())
+        kept += text[position:start], statement, text[seen : seen + 1]
+        length += start - position
+        if marks and marks[-1][0] == length - 1:
+            del marks[-1]
+        marks += _marks(f"\n{statement}", length - 1)
+        length += len(statement)
+        breaks += [length] * text.count("\n", start, seen)
         length += 1
-        position = stop + 1
-    return "".join([*kept, text[position:]]) if kept else text, tuple(breaks)
+        position = seen + 1
+    return "".join([*kept, text[position:]]) if kept else text, breaks, marks
+
+
+def _bare(text: str) -> str:
+    """The text, on as many lines, without comments and without modules that it quotes."""
+    text = without_comments(text)
+    if "origin_recovery_table=" not in text:
+        return text
+    return _QUOTED_MODULE.sub(lambda match: "\n".join(['""'] * (1 + match[0].count("\n"))), text)
 
 
 def _statement(text: str, start: int) -> tuple[str | None, int, bool]:
@@ -209,9 +259,9 @@ def _header_end(text: str, start: int) -> int:
     """The end of a header: the brace of its computation, or the end of its line where that is missing."""
     stop = _line_end(text, start)
     first = stop
-    while not text[start:stop].rstrip().endswith("{"):
+    while not (line := text[start:stop].rstrip()).endswith("{"):
         start = stop + 1
-        if start >= len(text) or _STATEMENT.match(text, start):
+        if start >= len(text) or (line.lstrip() != "ENTRY" and _STATEMENT.match(text, start)):
             return first
         stop = _line_end(text, start)
     return stop
