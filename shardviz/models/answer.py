@@ -358,7 +358,7 @@ def _working_bytes(step: ModelStep, optimizer: Optimizer | None) -> int:
 def planned_step(question: ModelQuestion) -> ModelStep:
     """The step of a model. Raises `QuestionError` as `model_parts` does."""
     placed, training = question.placed, question.training
-    planner = Planner(question.mesh, placed, is_bounded=False)
+    planner = Planner(question.mesh, placed, anywhere=False, is_bounded=False)
     parts = []
     for part in model_parts(question.split, question.tokens, with_loss=training is not None):
         problem = part.problem

@@ -152,6 +152,13 @@ def test_replicas_decode_sequences_of_their_own():
     assert two.largest_batch == 2 * one.largest_batch
 
 
+def test_a_device_reads_all_its_weights_however_few_its_sequences():
+    """No compiler splits the work of a matmul over an axis of which each device has the whole weight."""
+    answer = served("llama-3-8b", mesh="data=4,tensor=2", batch=8, sequence=1024)
+    weights = answer.question.model.nbytes / 2
+    assert answer.decode.step.overlapped_seconds > weights / 820e9
+
+
 @pytest.mark.parametrize("model", ["gpt2", "gemma-2-9b", "qwen3-30b-a3b", "mistral-7b"])
 def test_other_families(model):
     answer = served(model, sequence=512)
