@@ -55,13 +55,14 @@ def loaded(path, text, **names):
 def sources(function, *shapes):
     """The lines of the collectives of a function, whose arguments are split over their first dimension.
 
-    JAX 0.12 gives the gather of an argument itself the name of that argument, and no line.
+    JAX 0.12 gives the gather of an argument itself the name of that argument, and no line: it has the line
+    of what takes it.
     """
     mesh = Mesh(np.array(jax.devices()[:4]), ("x",))
     split = NamedSharding(mesh, P("x"))
     arguments = [jax.ShapeDtypeStruct(shape, jnp.float32, sharding=split) for shape in shapes]
     jitted = jax.jit(function, out_shardings=split)
-    module = read_hlo(jitted.lower(*arguments).compile().as_text())
+    module = read_hlo(jitted.lower(*arguments).compile().as_text(), origins=True)
     return {each.source for each in module.collectives}
 
 
