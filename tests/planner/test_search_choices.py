@@ -119,6 +119,6 @@ def test_an_optimizer_over_data_is_planned_as_the_search_says():
 
 def test_an_optimizer_is_sharded_over_copies_where_memory_asks_for_it():
     training = Training("layer", Optimizer("adam"))
-    small, large = (best("data=64", training, "h100:8x8", f"b=256Ki,d=4Ki,f={f}") for f in ("4Ki", "24Ki"))
+    small, large = (best("data=64", training, "h100:8x8", f"b=256Ki,d=4Ki,f={f}") for f in ("4Ki", "40Ki"))
     assert small.found[0].over == ()
     assert large.found[0].over == ("data",)

@@ -54,8 +54,6 @@ ROUNDING = 1e-9
 """The part of a sum by which it may be wrong."""
 CLOSE = 1e-3
 """A sharding within this part of its bound is not improved."""
-LIMITED = 1.01
-"""Seconds over their bound from which on memory may be what costs them."""
 MAX_MESHES = 20_000
 MAX_INTERLEAVE = 8
 """Runs of layers of a stage."""
@@ -90,7 +88,7 @@ class MeshSharding:
     the work of its pass it takes `overlapped_seconds`. `published_seconds` are those of a train step as
     published runs of the chip go (`published_step`), for any `overlap`, if known. `remat` is the policy that
     was chosen, if one was to be; the optimizer's state is sharded `over` these axes, too; `stage` is what a
-    device computes of a pipeline, or of a batch in parts."""
+    device computes of a pipeline, or of a batch in parts. One that `is_limited` was chosen for its memory."""
 
     mesh: Mesh
     placed: PlacedMesh
@@ -106,6 +104,7 @@ class MeshSharding:
     remat: Remat | None = None
     over: tuple[str, ...] = ()
     stage: PipelineStage | None = None
+    is_limited: bool = False
 
     @property
     def seconds(self) -> float:
@@ -288,7 +287,7 @@ def _is_unlimited(result: MeshSharding | InfeasibleMesh) -> bool:
     """Return whether less memory would change nothing."""
     if isinstance(result, InfeasibleMesh):
         return not result.memory_bytes
-    return result.seconds <= result.least_seconds * LIMITED
+    return not result.is_limited
 
 
 def _best_stages(
@@ -389,6 +388,7 @@ def _of_stage(
         overlapped_seconds=overlapped(work, sent) * runs,
         published_seconds=share and published_step(work, sent, share) * runs,
         stage=stage if stage.stages > 1 or stage.microbatches > 1 else None,
+        is_limited=best.is_limited,
     )
     return row, tables.shardings
 
@@ -458,11 +458,13 @@ def overlapping(sharding: ProgramSharding, overlap: Overlap) -> tuple[Passes, Pa
 
 @dataclass(frozen=True)
 class StepSharding:
-    """A sharding with the time of its step, and the least that any on this mesh could have (seconds)."""
+    """A sharding with the time of its step, and the least that any on this mesh could have in seconds. One
+    that `is_limited` was chosen for its memory."""
 
     sharding: ProgramSharding
     time: StepTime
     least: float
+    is_limited: bool = False
 
 
 @dataclass(frozen=True)
@@ -500,7 +502,7 @@ class MeshSearch:
                 fastest = min(fastest, candidate, key=lambda one: one.time.seconds)
             else:
                 low = middle
-        return replace(fastest, least=free.least)
+        return replace(fastest, least=free.least, is_limited=True)
 
     def smallest(self) -> ProgramSharding:
         little = LITTLE, LITTLE
