@@ -39,12 +39,13 @@ def problem_of(
     backward: bool = False,
     remat: str = "none",
     optimizer: str = "none",
+    frozen: str | None = "",
     **words: Any,
 ) -> Problem:
     """The problem in the words of the options, with its backward pass if that is asked for; `words` are those
     of `problem_from_text`, which raises `QuestionError` for such as do not state one."""
     problem = replace(problem_from_text(text, mesh=mesh, **words), objective=objective)
-    return train_step(problem, backward=backward, remat=remat, optimizer=optimizer)
+    return train_step(problem, backward=backward, remat=remat, optimizer=optimizer, frozen=frozen)
 
 
 @dataclass(frozen=True)

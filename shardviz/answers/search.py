@@ -46,6 +46,7 @@ def search_question(
     backward: bool = False,
     remat: str = "none",
     optimizer: str = "none",
+    frozen: str | None = "",
     batch: int | None = None,
     sequence: int | None = None,
     serve: bool = False,
@@ -93,7 +94,7 @@ def search_question(
     named = parse_axes(axes)
     mesh = Mesh(tuple(axis.name for axis in named), (1,) * len(named))
     remats = REMATS if backward and remat == "any" else ()
-    training = parse_training(backward, REMATS[0] if remats else remat, optimizer, mesh)
+    training = parse_training(backward, REMATS[0] if remats else remat, optimizer, mesh, frozen)
     question = question_from_text(
         text, machine, named, sizes=sizes, dtype=dtype, training=training, remats=remats, **options
     )

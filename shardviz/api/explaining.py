@@ -95,6 +95,7 @@ def explain(
     backward: bool = False,
     remat: Remat = "none",
     optimizer: str | None = None,
+    frozen: str = "",
 ) -> Explanation:
     """Return the collectives that an einsum needs on a mesh, and those that the compilers insert.
 
@@ -112,7 +113,7 @@ def explain(
     - `objective`: "given" minimises time with the work divided as the arrays are, "time" with any division
       of the work, and "bytes" minimises the bytes sent.
     - `backward`: plan a whole train step. `remat` is what backward computes again: "layer", or "dots" for
-      all but the matrix products. `optimizer`: as for ``--optimizer``.
+      all but the matrix products. `optimizer`: as for ``--optimizer``. `frozen`: arguments without gradients.
 
     The answer has the error of a compiler that fails. Raises `QuestionError` for a question that cannot be
     read or does not fit, `TargetError` for targets that do not exist or cannot compile it."""
@@ -121,7 +122,8 @@ def explain(
     forward = decided_problem(
         einsum, mesh, specs, sizes, dtype, device_order, axis_types=axis_types, objective=objective
     )
-    problem = train_step(forward, backward=backward, remat=remat, optimizer=optimizer or "none")
+    step = {"backward": backward, "remat": remat, "optimizer": optimizer or "none", "frozen": frozen}
+    problem = train_step(forward, **step)  # type: ignore[arg-type]
     answer = Explanation.planned(PricedProblem(problem, as_machine(machine), asked))
     for result in ask(problem, asked, timeout, target == ProblemForm.targets, times) if asked else ():
         answer = answer.with_result(result)
@@ -265,6 +267,7 @@ def search(
     backward: bool = False,
     remat: Literal["none", "layer", "dots", "any"] = "none",
     optimizer: str | None = None,
+    frozen: str = "",
     overlap: Literal["parameters", "none", "all"] = "parameters",
     microbatches: int | None = None,
     interleave: int | None = None,
@@ -277,7 +280,7 @@ def search(
       Or a model, ``"llama-3-70b"`` or the path of a config.json, with `batch` sequences of `sequence` tokens.
     - `axes`: those of the meshes, with kinds or sizes if needed: ``data,X=fsdp``, ``tensor=8``.
     - `keep`: fixed shardings, such as ``W1=_ tensor``.
-    - `backward`, `remat` and `optimizer`: those of `explain`; a `remat` of "any" is chosen.
+    - `backward`, `remat`, `optimizer` and `frozen`: those of `explain`; a `remat` of "any" is chosen.
     - `microbatches` and `interleave` of a pipeline: None, and the best are found.
 
     Raises `QuestionError` for a question that cannot be read."""
@@ -294,6 +297,7 @@ def search(
         backward=backward,
         remat=remat,
         optimizer=optimizer or "none",
+        frozen=frozen,
         overlap=overlap,
         microbatches=microbatches,
         interleave=interleave,

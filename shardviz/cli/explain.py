@@ -174,7 +174,7 @@ def command(
     options.option(
         "--specs", "SPECS", "Shardings to rank; ? stands for every sharding of that operand or dimension."
     ),
-    without=("targets", "backward", "remat", "optimizer"),
+    without=("targets", "backward", "remat", "optimizer", "frozen"),
 )
 @_limit
 @options.long_output
@@ -266,7 +266,7 @@ def is_ranking(einsum: str, specs: str | None, given: Mapping[str, Any]) -> bool
         return specs == RANKED or "[" not in einsum
     if "?" not in specs and "UNCONSTRAINED" not in specs:
         return False
-    forward = {**given, "backward": "no", "remat": "none", "optimizer": "none"}
+    forward = {**given, "backward": "no", "remat": "none", "optimizer": "none", "frozen": ""}
     problem = options.stated_problem(einsum, specs, forward, ranked=True)
     return any(array.spec is None for array in problem.arguments) or any(
         array.spec is not None and array.spec.open_dims for array in problem.arrays

@@ -71,7 +71,7 @@ MODULES = {
 """The modules of commands that share one, where each has its name; another has a module to itself."""
 OPTIONS = {
     "Question": "example mesh device_order specs spec sizes dtype axis_types objective backward no_backward "
-    "remat optimizer axes rules changes batch sequence inputs keep data shape axis perm send_sizes",
+    "remat optimizer frozen axes rules changes batch sequence inputs keep data shape axis perm send_sizes",
     "Hardware": "target machine topology latency bandwidth on coordinator processes process timeout",
     "Answer": "",
     "Output": "verbose save as_json width color plain help",

@@ -54,6 +54,7 @@ RULE_ENDINGS = (".toml", ".yml", ".py")
 @options.field("backward")
 @options.field("remat", type=click.Choice(["none", "layer", "dots", "any"]))
 @options.field("optimizer")
+@options.field("frozen")
 @options.option(
     "--overlap",
     None,
@@ -160,7 +161,7 @@ def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshR
     shown, specs = mesh_ranking.shown_mesh(question, best), dict(best.specs)
     remat = best.remat or given["remat"]
     optimizer = ",".join((given["optimizer"].partition(",over=")[0], *(f"over={axis}" for axis in best.over)))
-    words = {name: given[name] for name in ("sizes", "dtype", "backward")}
+    words = {name: given[name] for name in ("sizes", "dtype", "backward", "frozen")}
     words |= {"remat": remat, "optimizer": optimizer}
     if not question.name:
         form = form_options.form_from_options(

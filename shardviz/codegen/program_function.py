@@ -123,23 +123,24 @@ class ProgramFunction:
         problem = self.problem
         gradients = dict(problem.gradients)
         made = {part.result.name: part.result for part in problem.parts}
-        gradient_names = [gradients.get(name) for name in self._taken]
-        targets = ", ".join("_" if name is None else self.names[name] for name in gradient_names)
+        changed = [name for name in self._taken if name in gradients]
+        gradient_names = [gradients[name] for name in changed]
+        targets = self._listed(gradient_names)
         given = [self.names[gradients[name]] for name in self._returned if name in gradients]
         values = given[0] if len(given) == 1 else f"({', '.join(given)})"
         results = self._listed(self._returned)
         results = f"({results})" if len(self._returned) > 1 else results
         forward = "forward" if problem.layers > 1 else self._recomputing("forward")
+        if len(changed) < len(self._taken):
+            forward = f"lambda {self._listed(changed)}: {forward}({self._listed(self._taken)})"
         lines = [
             f"def {self.name}({self.arguments}):",
-            f"    {results}, backward = jax.vjp({forward}, {self._listed(self._taken)})",
-            f"    {targets}{',' * (len(gradient_names) == 1)} = backward({values})",
+            f"    {results}, backward = jax.vjp({forward}, {self._listed(changed)})",
+            f"    {targets}{',' * (len(changed) == 1)} = backward({values})",
         ]
         dtypes = {array.name: array.dtype for array in problem.arguments}
         returned = [array.name for array in problem.returned_arrays]
-        for name, gradient in zip(self._taken, gradient_names, strict=True):
-            if gradient is None:
-                continue
+        for name, gradient in zip(changed, gradient_names, strict=True):
             array, called = made[gradient], self.names[gradient]
             if array.dtype != dtypes[name]:
                 lines.append(f"    {called} = {called}.astype({dtype_code(array.dtype)})")

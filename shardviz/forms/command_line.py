@@ -70,7 +70,7 @@ def to_arguments(form: ProblemForm, command: CommandName = "explain") -> list[st
     texts = {name: getattr(form, name) for name in TABLE_KEYS if name != "einsum"}
     texts |= {"device_order": form.device_order.strip(), "specs": specs, "sizes": sizes}
     if form.backward != FLAG:
-        del texts["remat"], texts["optimizer"]
+        del texts["remat"], texts["optimizer"], texts["frozen"]
     fields = PROBLEM_FIELDS | {"specs": SPECS}
     given = [(fields[name].flag, text) for name, text in texts.items() if text != fields[name].default]
     return [command, einsum, *_options(given)]

@@ -111,6 +111,7 @@ class ProblemForm:
     backward: str = "no"
     remat: str = "none"
     optimizer: str = "none"
+    frozen: str = ""
     collective: CollectiveFields | None = None
 
 
@@ -136,7 +137,7 @@ class ArrayRow(NamedTuple):
 
 class FieldError(NamedTuple):
     """An error in a field: "mesh", "einsum", "specs.0", "sizes", "dtype", "axis_types", "device_order",
-    "objective", "backward", "remat", "optimizer", "targets", "machine" or "collective"."""
+    "objective", "backward", "remat", "optimizer", "frozen", "targets", "machine" or "collective"."""
 
     field: str
     message: str

@@ -16,7 +16,7 @@ from shardviz.planner.plan import Plan
 from shardviz.planner.problem import Problem, Statement, dtypes
 from shardviz.planner.problem.reading import program_problem
 from shardviz.planner.problem.sizes import padded
-from shardviz.planner.problem.training import Training, parse_optimizer, parse_remat
+from shardviz.planner.problem.training import Training, parse_frozen, parse_optimizer, parse_remat
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.targets import Target, parse_targets
 
@@ -283,7 +283,7 @@ class _Resolver:
         if self.errors:
             return None
         if train is not None:
-            with self._field("backward"):
+            with self._field("frozen" if train.frozen else "backward"):
                 problem = training.with_backward(problem, train)
             if self.errors:
                 return None
@@ -322,7 +322,7 @@ class _Resolver:
             remat = parse_remat(draft.remat)
         with self._field("optimizer"):
             optimizer = parse_optimizer(draft.optimizer, mesh)
-        return None if self.errors else Training(remat, optimizer)
+        return None if self.errors else Training(remat, optimizer, parse_frozen(draft.frozen))
 
     def _specs(self, einsums: Einsums | None) -> list[PartitionSpec | None]:
         """The spec of every row; without einsums, only the errors of those that are not specs."""

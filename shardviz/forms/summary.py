@@ -32,7 +32,7 @@ def summary(resolved: ResolvedProblem) -> tuple[SummaryPart, ...]:
     types and the machine are there where they are not the usual ones."""
     shown = resolved.shown
     names = ["device_order", "sizes", "dtype", "axis_types", "objective"]
-    names += ["backward", "remat", "optimizer"] if shown.backward == FLAG else []
+    names += ["backward", "remat", "optimizer", "frozen"] if shown.backward == FLAG else []
     texts = {name: getattr(shown, name).strip() for name in names}
     texts |= {"sizes": texts["sizes"].replace(",", " "), "targets": shown.targets, "machine": shown.machine}
     for name in ("axis_types", "objective", "remat", "optimizer"):

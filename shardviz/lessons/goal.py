@@ -39,6 +39,7 @@ _KEPT = {
     "backward": "the backward pass",
     "remat": "the rematerialization",
     "optimizer": "the optimizer",
+    "frozen": "the frozen arrays",
 }
 """Fields that say the same where their texts do, in a sentence about the sandbox."""
 _LIMITED = {

@@ -26,19 +26,26 @@ from shardviz.planner.problem.training import Optimizer, Training, parse_trainin
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 
-def train_step(problem: Problem, *, backward: bool, remat: str, optimizer: str) -> Problem:
+def train_step(
+    problem: Problem, *, backward: bool, remat: str, optimizer: str, frozen: str | None = ""
+) -> Problem:
     """The problem, with a backward pass if asked. Raises what `parse_training` and `with_backward` raise."""
-    training = parse_training(backward, remat, optimizer, problem.mesh)
+    training = parse_training(backward, remat, optimizer, problem.mesh, frozen)
     return problem if training is None else with_backward(problem, training)
 
 
 def with_backward(problem: Problem, training: Training) -> Problem:
     """The train step of a forward problem: its statements, then those of the gradients and the optimizer. The
-    gradient of each result is an argument, split as the result. All arguments of floating point have
-    gradients: those of `Problem.parameters` are the optimizer's, all others are returned, split as their
-    arguments. A constraint on an intermediate holds for its gradient too. An open last result is split as the
-    first argument in a stack of layers, else as the forward plan leaves it. Raises `QuestionError` where
-    another result's sharding is open, and where no result depends on an argument of floating point."""
+    gradient of each result is an argument, split as the result. All arguments of floating point that are not
+    frozen have gradients: those of `Problem.parameters` are the optimizer's, all others are returned, split
+    as their arguments. A constraint on an intermediate holds for its gradient too. An open last result is
+    split as the first argument in a stack of layers, else as the forward plan leaves it. Raises
+    `QuestionError` where another result's sharding is open, where no result depends on an argument that has
+    a gradient, and for frozen arrays that are not arguments."""
+    arguments = [argument.name for argument in problem.arguments]
+    if unknown := next((name for name in training.frozen if name not in arguments), None):
+        hint = f"the arguments are {', '.join(arguments)}"
+        raise QuestionError(f"{quote(unknown, 30)} is frozen, but is not an argument", hint)
     last, first = problem.result, problem.arguments[0]
     if last.spec is None:
         is_stack = problem.layers > 1 and first.shape == last.shape
@@ -52,9 +59,9 @@ def _derived(part: Statement) -> list[tuple[ShardedArray, Derivative]]:
     return [(operand, derivative) for operand, derivative in pairs if derivative is not None]
 
 
-def _uses(problem: Problem) -> Counter[str]:
+def _uses(problem: Problem, frozen: tuple[str, ...]) -> Counter[str]:
     """By the name of each array that has a gradient, how many summands that has."""
-    derived = {array.name for array in problem.arguments if is_floating(array)}
+    derived = {array.name for array in problem.arguments if is_floating(array) and array.name not in frozen}
     for part in problem.parts:
         if any(operand.name in derived for operand, _ in _derived(part)):
             derived.add(part.result.name)
@@ -79,7 +86,7 @@ class _Backward:
         # What the backward pass need not compute again.
         kept = [part for part in problem.parts if training.remat == "none" or is_matmul(part)]
         self._kept = {*problem.results, *(part.result.name for part in kept if training.remat != "layer")}
-        self._left = _uses(problem)
+        self._left = _uses(problem, training.frozen)
         arrays = (*self._arguments.values(), *(part.result for part in problem.parts))
         self._gradients = {array.name: self._gradient(array) for array in arrays if self._left[array.name]}
         self._given: dict[str, str] = {}
@@ -106,7 +113,8 @@ class _Backward:
                         self._add(operand.name, self._summand(part, operand, derivative, gradient))
         made = {name: self._sums[name] for name in self._arguments if name in self._sums}
         if not made:
-            problem = f"no result of {quote(self._problem.text)} depends on an argument of floating point"
+            which = "that is not frozen" if self._training.frozen else "of floating point"
+            problem = f"no result of {quote(self._problem.text)} depends on an argument {which}"
             raise QuestionError(problem, "leave out --backward")
         optimizer, updates = self._training.optimizer, dict[str, Statement]()
         for name, gradient in made.items():

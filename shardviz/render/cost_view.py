@@ -253,6 +253,8 @@ def _training_words(cost: PlanCost) -> str:
         "kept activations": memory.activations,
     }
     words = ", ".join(f"{name} {human_bytes(size)}" for name, size in parts.items() if size)
+    if fixed := [name for name in problem.parameters if name not in dict(problem.gradients)]:
+        words += f"; no gradient of {', '.join(fixed)}"
     return words if problem.layers == 1 else f"in all {problem.layers} layers {words}"
 
 

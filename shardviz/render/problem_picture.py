@@ -234,7 +234,7 @@ def field_rows(scene: ResolvedProblem) -> list[FieldRow]:
     usual = {"sizes": default_sizes(scene), "machine": next(fitting, "v5e rings, assumed")}
     named = {name: PROBLEM_FIELDS[name]._replace(empty=text) for name, text in usual.items()}
     fields = PROBLEM_FIELDS | named
-    hidden = {"mesh"} if draft.backward == FLAG else {"mesh", "remat", "optimizer"}
+    hidden = {"mesh"} if draft.backward == FLAG else {"mesh", "remat", "optimizer", "frozen"}
     texts = [_text_row(field, getattr(draft, name)) for name, field in fields.items() if name not in hidden]
     if scene.problem.padding and not scene.faults:
         padded = ", ".join(f"{dim.dim} padded to {dim.padded:,}" for dim in scene.problem.padding)

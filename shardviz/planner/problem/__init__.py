@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem.training import Training
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+from shardviz.sharding.array import BITS
 
 Phase = Literal["forward", "recomputed", "backward", "optimizer"]
 """The part of a train step that a statement belongs to."""
@@ -205,13 +206,15 @@ class Problem:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the arguments that training changes: those of floating point but the input, which is
-        what has all dimensions of one of the integers, such as tokens; without any, the first argument."""
-        integers = [{*array.dims} for array in self.forward_arguments if not is_floating(array)]
-        floating = [array for array in self.forward_arguments if is_floating(array)]
-        if not integers:
-            return tuple(array.name for array in floating[1:])
-        return tuple(array.name for array in floating if not any(dims <= {*array.dims} for dims in integers))
+        """The names of the weights, which training changes unless they are frozen: the arguments of floating
+        point, and whole numbers narrower than indices, but the input, which is what has all dimensions of one
+        of the indices, such as tokens; without any, the first argument."""
+        arguments = [array for array in self.forward_arguments if array.dtype != "pred"]
+        weights = [array for array in arguments if is_floating(array) or BITS[array.dtype] < 32]
+        indices = [{*array.dims} for array in arguments if array not in weights]
+        if not indices:
+            return tuple(array.name for array in weights[1:])
+        return tuple(array.name for array in weights if not any(dims <= {*array.dims} for dims in indices))
 
     @property
     def is_reshard(self) -> bool:

@@ -39,21 +39,30 @@ class Optimizer(NamedTuple):
 
 class Training(NamedTuple):
     """A train step: what its backward pass computes again, and its optimizer, if it has one: without, the
-    gradients are returned, in the dtypes of their parameters, as by `jax.grad`."""
+    gradients are returned, in the dtypes of their parameters, as by `jax.grad`. The arguments that are
+    `frozen` have no gradients."""
 
     remat: Remat = "none"
     optimizer: Optimizer | None = None
+    frozen: tuple[str, ...] = ()
 
 
-def parse_training(backward: bool, remat: str, optimizer: str, mesh: Mesh) -> Training | None:
+def parse_training(
+    backward: bool, remat: str, optimizer: str, mesh: Mesh, frozen: str | None = ""
+) -> Training | None:
     """The choices in the words of the command line; None for the forward pass alone. Raises `QuestionError`
     for other words, and for choices about a backward pass that is not asked for."""
     if not backward:
-        for name, text in (("remat", remat), ("optimizer", optimizer)):
+        for name, text in (("remat", remat), ("optimizer", optimizer), ("frozen", frozen or "")):
             if text.strip() not in ("", "none"):
                 raise QuestionError(f"--{name} needs a train step", "add --backward")
         return None
-    return Training(parse_remat(remat), parse_optimizer(optimizer, mesh))
+    return Training(parse_remat(remat), parse_optimizer(optimizer, mesh), parse_frozen(frozen or ""))
+
+
+def parse_frozen(text: str) -> tuple[str, ...]:
+    """Read the names of arrays: ``W1,W2``; an empty text and ``none`` are none."""
+    return tuple(dict.fromkeys(name for name, _ in listed(text) if name not in ("", "none")))
 
 
 def parse_remat(text: str) -> Remat:

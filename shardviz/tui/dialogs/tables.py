@@ -133,6 +133,7 @@ class ShardingsDialog(FilteredList):
             backward=form.backward == "yes",
             remat=form.remat,
             optimizer=form.optimizer,
+            frozen=form.frozen,
         )
         for answer in mesh_ranking.search_meshes(question):
             words = f"{answer.looked_at:,} of {answer.meshes:,} meshes …"

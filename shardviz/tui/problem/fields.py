@@ -40,7 +40,7 @@ WORKS_ON: dict[str, tuple[Kind, ...]] = {
     "move_axis": ("axis",),
 }
 """The kinds of cells on which a command does something; commands that are not here need no cell."""
-PRICED = ("machine", "objective", "backward", "remat", "optimizer")
+PRICED = ("machine", "objective", "backward", "remat", "optimizer", "frozen")
 """Fields about seconds and memory, which a lesson without them does not show."""
 LISTED = ("dtype", "targets", "machine")
 """Fields whose values are chosen from a list, not one after the other."""
