@@ -31,7 +31,7 @@ def stacked_names(problem: Problem) -> frozenset[str]:
         return frozenset()
     gradients = dict(problem.gradients)
     passed = problem.passed_on or problem.arguments[0]
-    handed_on = (passed.name, problem.forward[-1].result.name)
+    handed_on = (passed.name, problem.forward[-1].result.name, *problem.shared)
     names = {array.name for array in problem.arrays}
     return frozenset(names.difference(handed_on, (gradients.get(name) for name in handed_on)))
 
@@ -84,8 +84,10 @@ class ProgramFunction:
         if problem.layers == 1:
             body = self._statements(problem.forward)
             return [f"def {name}({self._listed(self._taken)}):", *body, self._return(self._returned)]
-        first = next(name for name in self._taken if name not in stacked_names(problem))
-        others = [name for name in self._taken if name != first]
+        shared = [name for name in self._taken if name in problem.shared]
+        handed_on = {*self._taken} - {*stacked_names(problem), *shared}
+        first = next(name for name in self._taken if name in handed_on)
+        others = [name for name in self._taken if name != first and name not in shared]
         *kept, last = self._returned
         own, stacks = self._packed(others), self._packed(kept)
         body = self._statements(problem.forward)
@@ -93,17 +95,18 @@ class ProgramFunction:
         if spec is not None and self.is_split and not problem.gradients:
             body.append(self._constrained(last, spec))
         unpacked = [f"    {self._listed(others)}{',' * (len(others) == 1)} = own"] if others else []
-        layer = self._recomputing("layer")
+        also = f", {self._listed(shared)}" * bool(shared)
+        layer = self._recomputing(f"lambda value, own: layer(value, own{also})" if shared else "layer")
         taken = f"{self.names[first]}, {own}" if others else f"{self.names[first]}, length={problem.layers}"
         return [
-            f"def layer({self.names[first]}, own):",
+            f"def layer({self.names[first]}, own{also}):",
             *unpacked,
             *body,
             f"    return {self.names[last]}, {stacks}",
             "",
             "",
             f"def {name}({self._listed(self._taken)}):",
-            f"    # A scan over {problem.layers} layers: every array but {first} is stacked by layer.",
+            f"    # A scan over {problem.layers} layers: every array but {first}{also} is stacked by layer.",
             f"    {self.names[last]}, {stacks if kept else '_'} = jax.lax.scan({layer}, {taken})",
             self._return(self._returned),
         ]

@@ -78,10 +78,11 @@ class TargetMesh:
 class Question:
     """A program to compile for a target.
 
-    Of its `layers` runs each takes what the one before returns last as the first of its `arguments`, and has
-    its own of the arrays named in `stacked`. In a train step `gradients` pairs arguments with their
-    gradients, whose statements are not among the parts, and `cotangents` results with the arguments that are
-    their gradients. In `folder` XLA leaves the module after each pass (`dumps` "passes"), or its "costs"."""
+    Of its `layers` runs each takes what the one before returns last as the first of its `arguments` that is
+    not `shared` by all, and has its own of the arrays named in `stacked`. In a train step `gradients` pairs
+    arguments with their gradients, whose statements are not among the parts, and `cotangents` results with
+    the arguments that are their gradients. In `folder` XLA leaves the module after each pass (`dumps`
+    "passes"), or its "costs"."""
 
     mesh: TargetMesh
     parts: tuple[StatementPart, ...]
@@ -89,6 +90,7 @@ class Question:
     results: tuple[ShardedArray, ...] = ()
     layers: int = 1
     stacked: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
     gradients: tuple[tuple[str, ShardedArray], ...] = ()
     cotangents: tuple[tuple[str, str], ...] = ()
     remat: str = "none"

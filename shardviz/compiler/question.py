@@ -55,6 +55,7 @@ def question_for(problem: Problem, target: Target) -> Question:
         results=problem.returned_arrays,
         layers=problem.layers,
         stacked=tuple(sorted(stacked_names(problem))),
+        shared=problem.shared,
         gradients=tuple((name, made[gradient]) for name, gradient in pairs if name not in made),
         cotangents=tuple((name, given) for name, given in pairs if name in made),
         remat="none" if problem.training is None else problem.training.remat,

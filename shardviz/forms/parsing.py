@@ -15,7 +15,7 @@ from shardviz.notation.book import Product, parse_product
 from shardviz.notation.einsum import Einsum, parse_chain
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.numbers import parse_sizes
-from shardviz.notation.program import is_program, split_layers
+from shardviz.notation.program import Layers, is_program, split_layers
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.spec_string import read_spec_string, write_spec
 from shardviz.planner.problem.reading import Names, parts_of_product, read_program, usual_names, written_specs
@@ -94,7 +94,7 @@ class Einsums(NamedTuple):
     rows: tuple[ArrayRow, ...]
     product: Product | None = None
     program: LoweredProgram | None = None
-    layers: int = 1
+    layers: Layers = Layers("")
 
     @property
     def places(self) -> list[tuple[tuple[int, ...], int]]:
@@ -161,7 +161,8 @@ def read_mesh(text: str, device_order: str) -> Mesh:
 @reader_errors()
 def read_einsums(text: str, ellipsis_rank: int = 0, axis_sizes: Mapping[str, int] | None = None) -> Einsums:
     """Read an einsum, a chain, a product in brackets or a program. Raises `NotationError`."""
-    text, layers = split_layers(text)
+    layers = split_layers(text)
+    text = layers.text
     if is_program(text):
         program = read_program(text, {}, axis_sizes)
         einsums = tuple(statement.einsum for statement in program.statements)

@@ -14,7 +14,7 @@ from shardviz.forms.parsing import Einsums, looks_like_command, parsed, reader_e
 from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import Plan
 from shardviz.planner.problem import Problem, Statement, dtypes
-from shardviz.planner.problem.reading import program_problem
+from shardviz.planner.problem.reading import program_problem, with_layers
 from shardviz.planner.problem.sizes import padded
 from shardviz.planner.problem.training import Training, parse_frozen, parse_optimizer, parse_remat
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
@@ -278,8 +278,10 @@ class _Resolver:
         with self._field("dtype", draft.dtype):
             problem = dtypes.with_dtypes(problem, given.own)
         objective = cast("Objective", draft.objective)
+        with self._field("einsum", draft.einsum):
+            problem = with_layers(problem, einsums.layers)
         with self._field("specs"):
-            problem = replace(padded(problem), layers=einsums.layers, objective=objective)
+            problem = replace(padded(problem), objective=objective)
         if self.errors:
             return None
         if train is not None:

@@ -94,7 +94,7 @@ def _canonical(text: str, einsums: Einsums) -> str:
     """The einsums as the field has them; the text itself where that would say something else."""
     if einsums.program is not None:
         return programs.without_subscripts(text)
-    layers = f" x {einsums.layers}" if einsums.layers > 1 else ""
+    layers = str(einsums.layers).replace("×", "x")
     if einsums.product is not None:
         written = product_text(einsums.product) + layers
     elif "..." in text:

@@ -15,7 +15,7 @@
 ``H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]``, or ``h = bd,df->bf; …``. An array that
 nothing has made is an argument and has its dimensions where it stands first. A product means what it means in
 `book`, and in brackets what it would mean in a statement of its own. Any text of a problem may end with
-``× 32``, which runs it 32 times."""
+``× 32``, which runs it 32 times, or with ``× 32 sharing M, P``: all runs then take the same M and P."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from shardviz.errors import NotationError, plural, quote
 from shardviz.notation.book import ARROWS, TIMES, BookArray, book_array, summed_dims
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 
 PROGRAM_HINT = "write statements as H = X[b, d] * W1[d, f]; Y = silu(H) * W2[f, d]"
-_LAYERS = re.compile(r"(?:×\s*|\bx[ \t]+)(\d{1,9})\s*\Z")
+_LAYERS = re.compile(r"(?:×\s*|\bx[ \t]+)(\d{1,9})(?:\s+sharing\s+([\w',\s]+?))?\s*\Z")
 _COMMENT = re.compile(r"#[^\n]*")
 _ASSIGNS = re.compile(r"(?:\A|;)\s*[A-Za-z][A-Za-z0-9_']*\s*=(?!=)")
 _THREE_OPERANDS = re.compile(r"(?:\A|;)\s*(?:[A-Za-z]+\s*,\s*){2,}[A-Za-z]+\s*(?:,|->|→)")
@@ -52,15 +52,29 @@ def is_program(text: str) -> bool:
     return _BEYOND_PRODUCT.search(_INSIDE.sub("", plain)) is not None
 
 
-def split_layers(text: str) -> tuple[str, int]:
-    """A text without the ``× 32`` at its end, and that number, or 1. Raises `NotationError` for 0."""
+class Layers(NamedTuple):
+    """A text without the ``× 32 sharing M, P`` at its end: its runs, and the arrays that all of them take."""
+
+    text: str
+    runs: int = 1
+    shared: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The end, as it may be written."""
+        sharing = f" sharing {', '.join(self.shared)}" * bool(self.shared)
+        return f" × {self.runs}{sharing}" if self.runs > 1 else ""
+
+
+def split_layers(text: str) -> Layers:
+    """The text and the layers of a problem. Raises `NotationError` for 0 of them."""
     match = _LAYERS.search(text)
     if match is None:
-        return text, 1
+        return Layers(text)
     if not int(match.group(1)):
         problem = "a program runs at least once, not 0 times,"
         raise NotationError(problem, text, match.start(1), match.end(1), PROGRAM_HINT)
-    return text[: match.start()].rstrip(" \t\r\n;"), int(match.group(1))
+    shared = dict.fromkeys(re.findall(r"[\w']+", match.group(2) or ""))
+    return Layers(text[: match.start()].rstrip(" \t\r\n;"), int(match.group(1)), tuple(shared))
 
 
 def joined_lines(text: str) -> str:
@@ -69,7 +83,7 @@ def joined_lines(text: str) -> str:
         return text
     statements = (" ".join(statement.split()) for statement in on_one_line(text).split(";"))
     joined = "; ".join(filter(None, statements))
-    return re.sub(r";( (?:×|x )\s*\d+)$", r"\1", joined)
+    return re.sub(r";( (?:×|x )\s*\d+(?: sharing [\w', ]+)?)$", r"\1", joined)
 
 
 def on_one_line(text: str) -> str:
@@ -178,8 +192,7 @@ def parse_program(text: str, axis_sizes: Mapping[str, int] | None = None) -> Pro
 def without_subscripts(text: str) -> str:
     """A program's text whose arrays have dimensions alone, but for those that constrain a result where it is
     used. Raises `NotationError`."""
-    plain, _ = split_layers(text)
-    program = parse_program(plain)
+    program = parse_program(split_layers(text).text)
     made: set[str] = set()
     pieces, done = [], 0
     for statement in program.statements:

@@ -6,7 +6,7 @@ that A lacks and repeated along those that Y lacks: one more statement, over the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from shardviz.errors import QuestionError, quote
@@ -59,7 +59,7 @@ def _derived(part: Statement) -> list[tuple[ShardedArray, Derivative]]:
     return [(operand, derivative) for operand, derivative in pairs if derivative is not None]
 
 
-def _uses(problem: Problem, frozen: tuple[str, ...]) -> Counter[str]:
+def _uses(problem: Problem, frozen: Collection[str]) -> Counter[str]:
     """By the name of each array that has a gradient, how many summands that has."""
     derived = {array.name for array in problem.arguments if is_floating(array) and array.name not in frozen}
     for part in problem.parts:
@@ -86,7 +86,7 @@ class _Backward:
         # What the backward pass need not compute again.
         kept = [part for part in problem.parts if training.remat == "none" or is_matmul(part)]
         self._kept = {*problem.results, *(part.result.name for part in kept if training.remat != "layer")}
-        self._left = _uses(problem, training.frozen)
+        self._left = _uses(problem, {*training.frozen, *problem.shared})
         arrays = (*self._arguments.values(), *(part.result for part in problem.parts))
         self._gradients = {array.name: self._gradient(array) for array in arrays if self._left[array.name]}
         self._given: dict[str, str] = {}

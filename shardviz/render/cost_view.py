@@ -236,6 +236,9 @@ def own_words(problem: Problem) -> str:
     words = f"each of the {problem.layers} layers has its own {', '.join(problem.own_arguments)}"
     if not problem.own_arguments:
         words = f"the {problem.layers} layers have no arguments of their own"
+    if problem.shared:
+        gradient = ", without a gradient" * (problem.training is not None)
+        words += f"; all share {', '.join(problem.shared)}{gradient}"
     if passed is None:
         return f"{words}; no layer takes the result of the layer before"
     return f"{words}; {passed.name} passes through all"

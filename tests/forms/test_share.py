@@ -199,6 +199,7 @@ def test_the_document():
         "remat": "none",
         "objective": "given",
         "optimizer": "none",
+        "frozen": "",
         "collective": {
             "op": "psum",
             "axis": "",

@@ -113,13 +113,19 @@ class Program:
             results: dict[str, Any] = once(own)
             return results
         last = made[question.results[-1].name]
-        first = next(each for each in question.arguments if each.name in taken.difference(question.stacked))
+        first = next(
+            each
+            for each in question.arguments
+            if each.name in taken.difference(question.stacked, question.shared)
+        )
         if (last.shape, last.dtype) != (first.shape, first.dtype):
             problem = f"{last.name} cannot be the next layer's {first.name}: it has another shape"
             raise CompilerError(problem, "a program that runs several times returns what it takes first")
 
+        shared = {name: own.pop(name) for name in question.shared if name in own}
+
         def layer(value: Any, own: dict[str, Any]) -> Any:
-            arrays = once(own | {first.name: value})
+            arrays = once(own | shared | {first.name: value})
             return self._as_asked(arrays.pop(last.name), last.spec), arrays
 
         value, stacks = jax.lax.scan(layer, own.pop(first.name), own)

@@ -462,10 +462,11 @@ class PricedPlan:
         state = sum(held[old][0] for old, _ in problem.updates if old not in trained)
         gradients = {gradient for name, gradient in problem.gradients if name in trained}
         left = sum(held[gradient][-1] for gradient in gradients)
-        # What the forward pass leaves for the backward pass, but the parameters.
+        # What the forward pass leaves for the backward pass, but the parameters and what layers share.
         forward = {array.name for part in problem.forward for array in part.arrays}
         later = (part.operands for part in problem.parts if part.phase != "forward")
-        taken = forward.intersection(operand.name for operands in later for operand in operands) - trained
+        taken = forward.intersection(operand.name for operands in later for operand in operands)
+        taken -= {*trained, *problem.shared}
         first = next(priced for priced in steps if self.phase_of(priced) != "forward")
         kept = sum(array.bytes for array in first.resident if array.name in taken)
 

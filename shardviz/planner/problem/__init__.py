@@ -8,6 +8,7 @@ from itertools import chain, count, pairwise
 from typing import Literal, NamedTuple
 
 from shardviz.notation.einsum import Einsum
+from shardviz.notation.program import Layers
 from shardviz.planner.problem.training import Training
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.array import BITS
@@ -163,8 +164,9 @@ class Problem:
     """A question to the planner and the compilers. Built from text by `problem_from_text`.
 
     `parts` are in an order in which they can run. `returned` are the names of results that the program
-    returns beside the last. `layers` is how often the whole program runs, one after the other. `padding` are
-    the dimensions whose sizes in the arrays are larger than asked. `objective` is what its plan minimises.
+    returns beside the last. `layers` is how often the whole program runs, one after the other, each time with
+    the same `shared` arguments, which training does not change. `padding` are the dimensions whose sizes in
+    the arrays are larger than asked. `objective` is what its plan minimises.
 
     Of a train step (`training.with_backward`) `gradients` are pairs of names: of each forward result and the
     argument that is its gradient, then of each argument and its gradient, which is returned, or used by the
@@ -175,6 +177,7 @@ class Problem:
     axis_types: Literal["auto", "explicit"] = "auto"
     returned: tuple[str, ...] = ()
     layers: int = 1
+    shared: tuple[str, ...] = ()
     training: Training | None = None
     gradients: tuple[tuple[str, str], ...] = ()
     padding: tuple[PaddedDim, ...] = ()
@@ -209,7 +212,8 @@ class Problem:
         """The names of the weights, which training changes unless they are frozen: the arguments of floating
         point, and whole numbers narrower than indices, but the input, which is what has all dimensions of one
         of the indices, such as tokens; without any, the first argument."""
-        arguments = [array for array in self.forward_arguments if array.dtype != "pred"]
+        known = self.forward_arguments
+        arguments = [array for array in known if array.dtype != "pred" and array.name not in self.shared]
         weights = [array for array in arguments if is_floating(array) or BITS[array.dtype] < 32]
         indices = [{*array.dims} for array in arguments if array not in weights]
         if not indices:
@@ -254,15 +258,18 @@ class Problem:
         arguments each run has its own."""
         if self.layers == 1:
             return None
-        result, arguments = self.forward[-1].result, self.forward_arguments
+        result = self.forward[-1].result
+        arguments = [array for array in self.forward_arguments if array.name not in self.shared]
         alike = [one for one in arguments if (one.dims, one.shape) == (result.dims, result.shape)]
-        return next((array for array in (*alike, arguments[0]) if array.shape == result.shape), None)
+        return next((array for array in (*alike, *arguments[:1]) if array.shape == result.shape), None)
 
     @property
     def own_arguments(self) -> tuple[str, ...]:
         """The names of the forward arguments of which each of several runs has its own: weights, caches."""
-        passed, names = self.passed_on, [argument.name for argument in self.forward_arguments]
-        return tuple(name for name in names if self.layers > 1 and (passed is None or name != passed.name))
+        passed = self.passed_on
+        others = {*self.shared, passed and passed.name}
+        names = [argument.name for argument in self.forward_arguments] if self.layers > 1 else []
+        return tuple(name for name in names if name not in others)
 
     @property
     def wanted_spec(self) -> PartitionSpec | None:
@@ -318,7 +325,7 @@ class Problem:
         if self.training is not None:
             return replace(self, parts=self.forward, training=None).text
         texts = (str(part.einsum) if self.is_chain else statement_text(part) for part in self.parts)
-        return "; ".join(texts) + (f" × {self.layers}" if self.layers > 1 else "")
+        return f"{'; '.join(texts)}{Layers('', self.layers, self.shared)}"
 
 
 def notices(problem: Problem) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from shardviz.notation.book import Product, parse_product
 from shardviz.notation.einsum import Einsum, dims_text, has_words, parse_chain
 from shardviz.notation.mesh import mesh_in_text, parse_mesh
 from shardviz.notation.numbers import parse_sizes
-from shardviz.notation.program import is_program, split_layers
+from shardviz.notation.program import Layers, is_program, split_layers
 from shardviz.notation.spec_string import SpecPart, is_named, parse_named_specs, parse_specs, write_spec
 from shardviz.planner.problem import UNNAMED, Problem, Statement, unused_name
 from shardviz.planner.problem.sizes import dimension_sizes, padded, program_sizes, usual_sizes
@@ -53,13 +53,14 @@ def problem_from_text(
     Raises `QuestionError` (`NotationError` where a place in the text can be shown) when something cannot be
     read, or does not fit: ranks, counts, sizes, axes. A size that its axes do not divide is padded."""
     known = dtypes.parse_dtypes(dtype)
-    text, layers = split_layers(text)
+    layers = split_layers(text)
+    text = layers.text
     if is_program(text):
         lowered = read_program(text, parse_sizes(sizes), mesh.shape)
         size = program_sizes(lowered, parse_sizes(sizes), sizes)
         by_name = None if specs is None else _named_specs(lowered, mesh, specs, ranked)
         problem = program_problem(lowered, mesh, by_name, size, known, axis_types, ranked)
-        return replace(problem, layers=layers)
+        return with_layers(problem, layers)
     if specs is not None:
         _check_mesh(specs, mesh)
     given: tuple[SpecPart, ...] | None = None
@@ -93,7 +94,16 @@ def problem_from_text(
             for name, dims, spec in _rows(einsum, named, part)
         )
         parts.append(Statement(einsum, arrays[:-1], arrays[-1]))
-    return padded(dtypes.with_dtypes(Problem(mesh, tuple(parts), axis_types, layers=layers), known.own))
+    return padded(dtypes.with_dtypes(with_layers(Problem(mesh, tuple(parts), axis_types), layers), known.own))
+
+
+def with_layers(problem: Problem, layers: Layers) -> Problem:
+    """The problem run as often. Raises `QuestionError` for a shared array that is not an argument."""
+    arguments = [array.name for array in problem.arguments]
+    if unknown := next((name for name in layers.shared if name not in arguments), None):
+        hint = f"the arguments are {', '.join(arguments)}"
+        raise QuestionError(f"the layers share {quote(unknown, 30)}, which is not an argument", hint)
+    return replace(problem, layers=layers.runs, shared=layers.shared)
 
 
 def _named_parts(

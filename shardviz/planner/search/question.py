@@ -142,7 +142,7 @@ class SearchQuestion:
         late = {operand.name for part in step.parts if part.phase != "forward" for operand in part.operands}
         copies = {}
         for argument in step.arguments:
-            one = argument.name == passed and argument.name not in late
+            one = argument.name in step.shared or (argument.name == passed and argument.name not in late)
             copies[argument.name] = 1.0 if one or argument.name in roles.given else layers
         for part in step.parts:
             name = part.result.name
@@ -205,7 +205,7 @@ def question_from_text(
         complaint = f"{elsewhere} is on other devices, but a search uses one mesh for all arrays"
         raise QuestionError(complaint, "keep the axes that split it")
     unnamed: frozenset[str] = frozenset()
-    if is_program(text := split_layers(program)[0]):
+    if is_program(text := split_layers(program).text):
         made = {part.result.name for part in problem.parts}
         unnamed = frozenset(made.difference(read_program(text, {}, None).named))
     choices = training, overlap, microbatches, interleave, remats
