@@ -210,7 +210,8 @@ def question_view(
     named = None
     if not problem.is_chain:
         trained = {part.source for part in problem.parts if part.phase == "optimizer"}
-        state = {name for pair in problem.updates if pair[0] not in trained for name in pair}
+        updated = problem.updates if problem.training else ()
+        state = {name for pair in updated if pair[0] not in trained for name in pair}
         named = {*problem.results, *(array.name for array in problem.arguments)} - state
     arrays = {
         str(layout): layout

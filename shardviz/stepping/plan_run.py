@@ -18,8 +18,8 @@ from shardviz.collectives.values import Ints, Values, numpy_dtype
 from shardviz.collectives.verification import VerificationResult
 from shardviz.errors import CompilerError, QuestionError, plural
 from shardviz.planner.plan import Copy, Plan, PlanCopies, Step
-from shardviz.planner.problem import Problem
-from shardviz.planner.problem.functions import FUNCTIONS, points_per_result, statement_code
+from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem.functions import FUNCTIONS, derivatives, statement_code
 from shardviz.reports.target_result import ExecutionResult
 from shardviz.sharding import Layout, Mesh
 from shardviz.sharding.digits import value
@@ -182,18 +182,27 @@ def small_run(plan: Plan) -> PlanRun:
             array if array.dtype == "pred" else replace(array, dtype="s64" if array.name in rows else "f64")
         )
     )
-    # The gradient of a mean is divided by its points.
-    fewer = {
-        made.result.name: points_per_result(part) / points_per_result(made)
-        for part, made in zip(problem.parts, small.parts, strict=True)
-        if FUNCTIONS[part.function].averages
+    forward = [_within(part) for part in small.parts]
+    # Gradients take the points of a mean, and the places of slices.
+    numbers = {
+        (part.result.name, large.function, large.number): little.number
+        for part, own in zip(problem.parts, forward, strict=True)
+        for large, little in zip(derivatives(part), derivatives(own), strict=False)
+        if large is not None and little is not None
     }
     parts = tuple(
-        part if part.number is None else replace(part, number=part.number * fewer.get(part.source, 1))
-        for part in small.parts
+        replace(part, number=numbers.get((part.source, part.function, part.number), part.number))
+        for part in forward
     )
     steps = tuple(replace(step, dtype="f64") for step in plan.steps)
     return PlanRun(replace(plan, problem=replace(small, parts=parts), steps=steps))
+
+
+def _within(part: Statement) -> Statement:
+    """A statement on smaller arrays, that takes a part of a dimension which is there."""
+    if part.number is None or not FUNCTIONS[part.function].lies_within or part.phase == "backward":
+        return part
+    return replace(part, number=min(part.number, part.sizes[part.along] - part.sizes[part.whole[0]]))
 
 
 def _rows(problem: Problem) -> dict[str, int]:
@@ -220,9 +229,18 @@ def _small_sizes(plan: Plan) -> dict[str, int]:
             parts[roots[dim]] = math.lcm(parts[roots[dim]], count)
     sizes = {root: count if count > 1 else min(own[root], 2) for root, count in parts.items()}
     for part in problem.parts:
+        function = FUNCTIONS[part.function]
         if part.function == "top_k":
             root = roots[part.whole[0]]
             sizes[root] *= -(-int(part.number or 1) // sizes[root])
+        if function.lies_within and part.phase == "forward":
+            root, size = roots[part.along], sizes[roots[part.whole[0]]]
+            sizes[root] *= -(-size // sizes[root])
+        if function.joins:
+            root = roots[part.along]
+            for dim in part.whole:
+                sizes[roots[dim]] = math.lcm(sizes[roots[dim]], parts[root])
+            sizes[root] = sum(sizes[roots[dim]] for dim in part.whole)
     every = [merge for part in problem.parts for merge in part.merged]
     for whole, factors in every * len(every):  # a factor may be a product, too
         product = math.prod(sizes[roots[factor]] for factor in factors)
@@ -238,10 +256,11 @@ class _Numpy:
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
 
-    def take(self, table: Values, places: Ints, **_: Any) -> Values:
-        """The rows at some places, zeros for places outside."""
-        padded = np.concatenate([table, np.zeros_like(table[:1])])
-        return padded[np.where((places >= 0) & (places < len(table)), places, -1)]
+    def take(self, table: Values, places: Ints, axis: int = 0, **_: Any) -> Values:
+        """The elements of an axis at some places, zeros for places outside."""
+        count = table.shape[axis]
+        padded = np.concatenate([table, np.zeros_like(table.take([0], axis))], axis)
+        return padded.take(np.where((places >= 0) & (places < count), places, count), axis)
 
     def zeros(self, shape: tuple[int, ...], _dtype: Any) -> Any:
         return _Zeros(shape)
@@ -276,6 +295,7 @@ def _jax(mesh: Mesh, place: int) -> Any:
         axis_index=lambda axes: value(map(mesh.digit, axes), place),
         rsqrt=lambda x: 1 / np.sqrt(x),
         stop_gradient=lambda x: x,
+        dynamic_update_slice_in_dim=_updated,
         # Of equal elements the first.
         top_k=lambda x, count: (None, np.argsort(-x, axis=-1, kind="stable")[..., :count]),
         associative_scan=_scan,
@@ -288,6 +308,12 @@ def _scan(join: Callable[..., Any], arrays: Sequence[Values], axis: int) -> tupl
     places = list(zip(*(np.moveaxis(array, axis, 0) for array in arrays), strict=True))
     made = np.array(list(accumulate(places, join)))
     return tuple(np.moveaxis(made[:, number], 0, axis) for number in range(len(arrays)))
+
+
+def _updated(array: Values, rows: Values, start: int, axis: int) -> Values:
+    made = np.moveaxis(array.copy(), axis, 0)
+    made[start : start + rows.shape[axis]] = np.moveaxis(rows, axis, 0)
+    return np.moveaxis(made, 0, axis)
 
 
 def _sigmoid(x: Values) -> Any:

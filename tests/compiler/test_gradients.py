@@ -50,6 +50,10 @@ PROGRAMS = {
         K = rotary(X[b,s,d] * WK[d,n,e], s, 100)
         Y = window_attention(Q, K, X[b,s,d] * WV[d,n,e], 3)
         """,
+    "parts": """
+        H = concatenate(slice(X[b,t,d], d, p, 2), X, w) * W[w,h]
+        Y = update(K[b,s,h], slice(H, t, r, 1), s) * V[h,n]
+        """,
     "recurrences": "A = sigmoid(X[b,t,d]); Y = scan(A, conv(X, W[k,d], t), t) + cumsum(A, t)",
     "one factor for several": "Y[t,n,b] = scan(sigmoid(A[t,b]), X[b,t,n], t) + conv(X, W[n,k], t)",
     "masks": "Y = where(M[b,t], X[b,t,d], B[d]) + where(M, X, -2) + dropout(X, P[b,t,d], 0.2)",

@@ -186,6 +186,31 @@ def value(
         made = sum(moved(x, way * (taps - 1 - k)) * weights[..., k, None] for k in range(taps))
         return einsum([order], [np.asarray(made)], result)
 
+    def placed() -> Values:
+        """A sum of what each operand has at a place of the result, by matrices of ones and zeros."""
+        made = 0.0
+        every = [dim for dim in result if dim in part.whole or dim == part.along or dim not in dims[0]]
+        if part.function == "slice":
+            every = [dim for dim in result if dim not in dims[0]]
+        (new,) = every
+        there, begin = held(new), 0
+        for number, (x, own) in enumerate(zip(operands, dims, strict=True)):
+            old = next((dim for dim in own if dim not in result), new)
+            stop = begin + whole[old]
+            if part.function == "slice":
+                places = held(old) - int(part.number or 0)
+            elif part.function == "concatenate":
+                places, begin = held(old) + begin, stop
+            else:
+                rows = {dim: size for dim, size in whole.items() if dim in part.whole}
+                start = whole[new] - sum(rows.values()) if rows else int(part.number or 0)
+                places = held(old) + start if number else np.where(held(old) < start, held(old), -1)
+            ones = np.asarray(places[..., None] == beside(there, 1), dtype=float)
+            to = [f"{dim}'" if dim == new else dim for dim in result]
+            names.append(f"{new}'") if f"{new}'" not in names else None
+            made = made + einsum([own, (old, f"{new}'")], [x, ones], to)
+        return np.asarray(made)
+
     match part.function:
         case "multiply":
             return einsum(dims, operands, result)
@@ -254,6 +279,8 @@ def value(
             rows = beside(held(result[0]), len(dims[1]))
             chosen = np.asarray(places[..., None] == rows, dtype=gradient.dtype)
             return einsum([dims[0], (*dims[1], result[0])], [gradient, chosen], result)
+        case "slice" | "concatenate" | "update" | "update_gradient":
+            return placed()
         case "top_k":
             x, along = operands[0], axis(part.whole[0], dims[0])
             rank = np.argsort(np.argsort(-x, axis=along, kind="stable"), axis=along, kind="stable")

@@ -13,7 +13,16 @@ from shardviz.sharding import ShardedArray
 def statement(function: str) -> Statement:
     array = ShardedArray("X", ("b", "d"), (2, 3), "f32", None)
     operands = (array,) * (FUNCTIONS[function].operands or 2)
-    return Statement(Einsum((("b", "d"),) * len(operands), ("b", "d")), operands, array, function, number=2.0)
+    return Statement(
+        Einsum((("b", "d"),) * len(operands), ("b", "d")),
+        operands,
+        array,
+        function,
+        (),
+        ("b", "d"),
+        number=2.0,
+        along="d",
+    )
 
 
 @pytest.mark.parametrize("name", PROGRAM_FUNCTIONS)

@@ -102,8 +102,8 @@ def _words_beside(part: Statement, function: str) -> Iterator[str]:
         for whole, factors in part.merged:
             yield f"{whole} = {' * '.join(factors)}"
     elif part.along:
-        yield part.along
-        if function == "slots":
+        yield from part.einsum.contracted if function == "slice" else (part.along,)
+        if function in ("slots", "slice"):
             yield from (dim for dim in part.einsum.result if dim not in part.einsum.operands[0])
     if part.number is not None and not function.endswith("_gradient"):
         yield f"{part.number:.9g}"
@@ -170,7 +170,8 @@ class Problem:
 
     Of a train step (`training.with_backward`) `gradients` are pairs of names: of each forward result and the
     argument that is its gradient, then of each argument and its gradient, which is returned, or used by the
-    optimizer; `updates` are pairs of arguments and what the optimizer makes of them, in their place."""
+    optimizer; `updates` are pairs of arguments and what the optimizer makes of them, in their place, as of a
+    forward pass what the function `update` does."""
 
     mesh: Mesh
     parts: tuple[Statement, ...]

@@ -178,6 +178,48 @@ class FunctionLowering(StatementWriter):
         operands = (*before, array)
         return self._emit(call.function, operands, array.dims, target, whole=(along,), along=along)
 
+    def _slice(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """``slice(X, d, k, 128)``: the elements of d from 128 on, as the dimension k."""
+        start, call = self._last_number(call, 4, lambda start: start >= 0 and not start % 1)
+        array, (along,), _ = self._along(replace(call, operands=call.operands[:2]))
+        new = self._new_dim(call.operands[2], (array,), call)
+        dims = tuple(new if dim == along else dim for dim in array.dims)
+        return self._emit("slice", (array,), dims, target, whole=(new,), number=start, along=along)
+
+    def _concatenate(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """``concatenate(A[b, p], B[b, q], d)``: p, then q, as the dimension d."""
+        if len(call.operands) < 3:
+            self._fail_form(call)
+        arrays = tuple(self._expression(operand) for operand in call.operands[:-1])
+        along = self._new_dim(call.operands[-1], arrays, call)
+        own = [
+            set(use.dims).difference(*({*other.dims} for other in arrays if other != use)) for use in arrays
+        ]
+        if any(len(dims) != 1 for dims in own) or len({len(use.dims) for use in arrays}) > 1:
+            listed = " and ".join(map(str, arrays))
+            problem = f"{listed} must differ in one dimension, which each has for itself,"
+            self._fail(problem, call, "write concatenate(A[b, p], B[b, q], d)")
+        whole = tuple(dim for (dim,) in own)
+        dims = tuple(along if dim == whole[0] else dim for dim in arrays[0].dims)
+        return self._emit("concatenate", arrays, dims, target, whole=whole, along=along)
+
+    def _update(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """``update(C[b, s, h], N[b, t, h], s)``: N in the place of the last of C along s."""
+        array, (along,), (new,) = self._along(call, arrays=2)
+        rows = new.without(array.dims)
+        if len(rows) != 1 or array.without(new.dims) != (along,):
+            problem = f"{new} must have the dimensions of {array}, and another one instead of {along},"
+            self._fail(problem, call, "write update(C[b, s, h], N[b, t, h], s)")
+        return self._emit("update", (array, new), array.dims, target, whole=rows, along=along)
+
+    def _new_dim(self, value: Expression, arrays: tuple[ArrayUse, ...], call: FunctionCall) -> str:
+        """The name of a dimension that no array has yet."""
+        dim = self._dim(value, call)
+        if has := next((array for array in arrays if dim in array.dims), None):
+            hint = "choose another name for the new dimension"
+            self._fail(f"{has} already has the dimension {dim},", call, hint)
+        return dim
+
     def _conv(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """A causal convolution along a dimension, of each of the others for itself (depthwise)."""
         array, (along,), (weights,) = self._along(call, arrays=2)
@@ -211,10 +253,7 @@ class FunctionLowering(StatementWriter):
         if len(call.operands) != 3:
             self._fail_form(call)
         array, dims, _ = self._along(replace(call, operands=call.operands[:2]))
-        places = self._dim(call.operands[2], call)
-        if places in array.dims:
-            problem = f"{array} already has the dimension {places},"
-            self._fail(problem, call, "choose another name for the places")
+        places = self._new_dim(call.operands[2], (array,), call)
         return self._emit("slots", (array,), (*array.dims, places), target, whole=dims, along=dims[0])
 
     def _reshape(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
@@ -330,6 +369,21 @@ CALLS = {
     ),
     "rms_norm": (FunctionLowering._norm, "an array, a dimension and perhaps a scale", "X, d"),
     "layer_norm": (FunctionLowering._norm, "an array, a dimension and perhaps a scale and a bias", "X, d"),
+    "slice": (
+        FunctionLowering._slice,
+        "an array, a dimension, the new one and the first element",
+        "X[b, d], d, k, 128",
+    ),
+    "concatenate": (
+        FunctionLowering._concatenate,
+        "arrays and the new dimension",
+        "A[b, p], B[b, q], d",
+    ),
+    "update": (
+        FunctionLowering._update,
+        "an array, its new rows and a dimension",
+        "C[b, s, h], N[b, t, h], s",
+    ),
     "take": (FunctionLowering._take, "", ""),
     "attention": (FunctionLowering._attention, "", ""),
     "causal_attention": (FunctionLowering._attention, "", ""),

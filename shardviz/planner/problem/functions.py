@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from shardviz.planner.problem import Statement
@@ -62,7 +63,9 @@ class LocalFunction:
     integers give integers; with `of_positive` the operands must be positive; queries and keys
     `of_one_sequence` are equally many; a function that `makes_places` has them as one more dimension of its
     result; `few` is the usual size of the last dimension in `Statement.whole`, of which a function that
-    `halves` takes halves."""
+    `halves` takes halves. One that `joins` has a dimension as long as those in `whole` together; the one in
+    `whole` of a function that `lies_within` is a part of `Statement.along`, from its number on. With
+    `in_place` the result takes the place of the first operand."""
 
     operands: int | None
     linearity: Linearity
@@ -81,6 +84,9 @@ class LocalFunction:
     of_one_sequence: bool = False
     makes_places: bool = False
     few: int = 0
+    joins: bool = False
+    lies_within: bool = False
+    in_place: bool = False
     halves: bool = False
 
     def may_pend(self, operand: int) -> bool:
@@ -173,6 +179,17 @@ def _of_mean_square(part: Statement) -> Derivatives:
     return (Derivative("square_gradient", (GRADIENT, 0), 2 / points_per_result(part)),)
 
 
+def _of_concatenate(part: Statement) -> Derivatives:
+    starts = accumulate((part.sizes[dim] for dim in part.whole), initial=0)
+    return tuple(Derivative("slice", number=start) for start, _ in zip(starts, part.whole, strict=False))
+
+
+def _of_update(part: Statement) -> Derivatives:
+    """The gradients of what stays of the array, and of its new rows."""
+    start = part.sizes[part.along] - part.sizes[part.whole[0]]
+    return Derivative("update_gradient", number=start), Derivative("slice", number=start)
+
+
 _RAISED = "jnp.exp({0} - jax.lax.stop_gradient({1}))"
 _OF_SOFTMAX = _own("softmax", 2, "{1} * ({0} - {2})", RESULT, ROW_SUMS, linearity="sum", linear_in=(0, 2))
 _OF_TAKE = _own("take", 1, JaxCode.take_gradient, 1, counted="operand", selects=(1,))
@@ -240,6 +257,31 @@ PROGRAM_FUNCTIONS = {
     "add_log": LocalFunction(2, "none", 2, "jax.lax.stop_gradient({0}) + jnp.log({1})", (None, DIVIDED)),
     "pick": _of_first(2, 1, JaxCode.pick, _OF_PICK, None, selects=(1,), keeps_integers=True),
     "reshape": LocalFunction(1, "sum", 0, JaxCode.reshape, (Derivative("reshape"),), keeps_integers=True),
+    "slice": LocalFunction(
+        1,
+        "sum",
+        0,
+        JaxCode.slice,
+        lambda part: (Derivative("slice", number=-(part.number or 0)),),
+        counted="result",
+        looks_up=(0,),
+        keeps_integers=True,
+        lies_within=True,
+    ),
+    "concatenate": LocalFunction(
+        None, "sum", 0, JaxCode.concatenate, _of_concatenate, keeps_integers=True, joins=True
+    ),
+    "update": LocalFunction(
+        2,
+        "sum",
+        0,
+        JaxCode.update,
+        _of_update,
+        keeps_integers=True,
+        lies_within=True,
+        in_place=True,
+        few=1,
+    ),
     "take": _of_first(
         2,
         0,
@@ -309,6 +351,7 @@ PROGRAM_FUNCTIONS = {
 FUNCTIONS = {
     **PROGRAM_FUNCTIONS,
     **_GRADIENTS,
+    "update_gradient": LocalFunction(1, "sum", 0, JaxCode.update_gradient),
     "convert": LocalFunction(1, "sum", 0, "{0}", keeps_integers=True),
     # Adam (Kingma and Ba 2015, with the bias of the moments in the rate) and SGD, for a rate of 0.001.
     "adam_mean": LocalFunction(2, "none", 3, "0.9 * {0} + 0.1 * {1}"),
@@ -406,6 +449,9 @@ def _share_seen(rows: int, keys: int, window: float | None) -> float:
 def local_work(part: Statement, operands: Sequence[Shape], result: Shape) -> tuple[int, int, str]:
     """FLOPs, bytes read and written, and dtype of matrix products ("" for none) on pieces of these shapes."""
     looks_up = FUNCTIONS[part.function].looks_up
+    if FUNCTIONS[part.function].in_place:
+        # The new rows are read and written.
+        return 0, 2 * array_bytes(operands[1], part.operands[1].dtype), ""
     traffic = array_bytes(result, part.result.dtype)
     read = set()
     for index, (array, shape) in enumerate(zip(part.operands, operands, strict=True)):

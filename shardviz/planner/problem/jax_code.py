@@ -99,6 +99,61 @@ class JaxCode:
         (array,), sizes = self.operands, self.sizes
         return f"jnp.reshape({array}, {tuple(sizes[dim] for dim in self.einsum.result)})"
 
+    def slice(self) -> str:
+        """The elements of a dimension from a number on as another; zeros where there are none."""
+        (dims,), (array,), made = self.einsum.operands, self.operands, self.einsum.result
+        old, new = next(dim for dim in dims if dim not in made), next(dim for dim in made if dim not in dims)
+        axis, count, start = dims.index(old), self.sizes[new], int(self.statement.number or 0)
+        if {old, new} & self.local.starts.keys():
+            code = self._shifted(array, axis, old, new, start)
+        elif start >= 0:
+            code = f"{array}[{':, ' * axis}{start} : {start + count}]"
+        else:
+            around = [(-start, count + start - self.sizes[old]) if dim == old else (0, 0) for dim in dims]
+            code = f"jnp.pad({array}, {around})"
+        return self._ordered(code, tuple(new if dim == old else dim for dim in dims))
+
+    def _shifted(self, array: str, axis: int, old: str, new: str, start: int) -> str:
+        """Of an array of which the device has a part, the elements of a dimension from a number on that stand
+        in its part of another; zeros for all others."""
+        own, other = (self.local.starts.get(dim, "0") for dim in (new, old))
+        places = f"jnp.arange({self.sizes[new]}) + ({start} + {own} - {other})"
+        places = f"jnp.where({places} < 0, {self.sizes[old]}, {places})"
+        return f'jnp.take({array}, {places}, axis={axis}, mode="fill", fill_value=0)'
+
+    def concatenate(self) -> str:
+        """Several arrays, one behind the other; of a part of the result its elements."""
+        every, whole, along = self.einsum.operands, self.statement.whole, self.statement.along
+        order = tuple(along if dim == whole[0] else dim for dim in every[0])
+        own = (tuple(dim if name == along else name for name in order) for dim in whole)
+        arrays = ", ".join(map(_aligned, self.operands, every, own))
+        code = f"jnp.concatenate(({arrays}), axis={order.index(along)})"
+        if start := self.local.starts.get(along):
+            code = f"jnp.take({code}, {start} + jnp.arange({self.sizes[along]}), axis={order.index(along)})"
+        return self._ordered(code, order)
+
+    def update(self) -> str:
+        """An array with new rows in the place of its last ones."""
+        (dims, new_dims), (array, new), along = self.einsum.operands, self.operands, self.statement.along
+        (rows,), axis = self.statement.whole, dims.index(along)
+        new = _aligned(new, new_dims, tuple(rows if dim == along else dim for dim in dims))
+        start = self.statement.operands[0].shape[axis] - self.sizes[rows]
+        if along not in self.local.starts:
+            code = f"jax.lax.dynamic_update_slice_in_dim({array}, {new}, {start}, {axis})"
+            return self._ordered(code, dims)
+        shifted = self._shifted(new, axis, rows, along, -start)
+        return self._ordered(f"jnp.where({self._is_before(start, dims)}, {array}, {shifted})", dims)
+
+    def update_gradient(self) -> str:
+        (dims,), (array,), start = self.einsum.operands, self.operands, int(self.statement.number or 0)
+        return self._ordered(f"jnp.where({self._is_before(start, dims)}, {array}, 0)", dims)
+
+    def _is_before(self, stop: int, dims: tuple[str, ...]) -> str:
+        """A comparison of the elements' places along the statement's dimension with one of them."""
+        along = self.statement.along
+        places = f"({self.local.starts.get(along, '0')} + jnp.arange({self.sizes[along]}))"
+        return f"{_aligned(places, (along,), dims)} < {stop}"
+
     def take(self) -> str:
         """The rows of a table at some places; of a part of the table zeros for all other rows."""
         (table, places), (rows, _) = self.operands, self.einsum.operands

@@ -23,7 +23,7 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 with LazyImports():
     from shardviz.notation import program as programs
-    from shardviz.planner.problem import dtypes, lowering
+    from shardviz.planner.problem import dtypes, functions, lowering
 
 if TYPE_CHECKING:
     from shardviz.planner.problem.lowered import ArrayUse, LoweredStatement
@@ -258,11 +258,17 @@ def program_problem(
     """The problem of a program's statements, with the elements of all dimensions; its arguments are split as
     its subscripts say, or as `specs` say by name, and have the dtypes that are `given`.
     Arguments of which nothing is said are whole, or open (None) where nothing is said at all and the problem
-    is to be `ranked`; such results are open. Raises `NotationError` for a spec that is said twice."""
+    is to be `ranked`; such results are open. An argument that is updated in place stays split as it is, and
+    is returned. Raises `NotationError` for a spec that is said twice."""
     _check_said_once(lowered, specs or {})
     written = written_specs(lowered)
     known = {**(written or {}), **(specs or {})}
     is_open = ranked and specs is None and written is None
+    updates = {
+        one.result.name: one.operands[0]
+        for one in lowered.statements
+        if functions.FUNCTIONS[one.function].in_place and one.operands[0].name in lowered.arguments
+    }
 
     def array(use: ArrayUse, spec: PartitionSpec | None) -> ShardedArray:
         shape = tuple(sizes[dim] for dim in use.dims)
@@ -276,15 +282,21 @@ def program_problem(
         return array(use, known.get(use.name, None if is_open else PartitionSpec.replicated(len(use.dims))))
 
     def statement(one: LoweredStatement) -> Statement:
-        arrays = tuple(map(operand, one.operands)), array(one.result, known.get(one.result.name))
+        operands, spec = tuple(map(operand, one.operands)), known.get(one.result.name)
+        if spec is None and one.result.name in updates and operands[0].dims == one.result.dims:
+            spec = operands[0].spec
+        arrays = operands, array(one.result, spec)
         return Statement(
             one.einsum, *arrays, one.function, one.merged, one.whole, number=one.number, along=one.along
         )
 
     statements = tuple(map(statement, lowered.statements))
     taken = {operand.name for statement in statements for operand in statement.operands}
-    returned = (statement.result.name for statement in statements[:-1] if statement.result.name not in taken)
-    return padded(dtypes.with_dtypes(Problem(mesh, statements, axis_types, tuple(returned)), given.own))
+    made = [statement.result.name for statement in statements[:-1]]
+    returned = tuple(name for name in made if name not in taken or name in updates)
+    replaced = tuple((old.name, new) for new, old in updates.items())
+    problem = Problem(mesh, statements, axis_types, returned, updates=replaced)
+    return padded(dtypes.with_dtypes(problem, given.own))
 
 
 def written_specs(lowered: lowering.LoweredProgram) -> dict[str, PartitionSpec | None] | None:

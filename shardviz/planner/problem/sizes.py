@@ -71,11 +71,15 @@ def program_sizes(lowered: LoweredProgram, given: Mapping[str, int], text: str) 
     usual = usual_sizes([dim for dim in lowered.dims if dim not in derived])
     known = [(one, functions.FUNCTIONS[one.function]) for one in lowered.statements]
     usual |= {one.whole[-1]: function.few for one, function in known if function.few}
+    parts = {one.whole[0]: one for one, function in known if function.lies_within and not function.few}
+    derived.update(parts, (one.along for one, function in known if function.joins))
     sizes.spread()
     # Those that follow from others come last, for the places of an array that does not say its experts.
     for dim in sorted(lowered.dims, key=derived.__contains__):
         if dim not in sizes.size:
             sizes.size[dim] = usual.get(dim, OTHER_SIZE)
+            if dim in parts and (every := sizes.size.get(parts[dim].along)):
+                sizes.size[dim] = max(1, every - int(parts[dim].number or 0))
             sizes.spread()
     for one, function in known:
         if function.halves and sizes.size[one.whole[-1]] % 2:
@@ -107,6 +111,8 @@ class _Sizes:
                 for whole, factors in statement.merged:
                     self._product(whole, factors, statement.result)
                 function = functions.FUNCTIONS[statement.function]
+                if function.joins:
+                    self._sum(statement.along, statement.whole)
                 if function.makes_places:
                     self._capacity(statement)
                 if function.of_one_sequence:
@@ -144,6 +150,14 @@ class _Sizes:
                 self.fail(problem, use, "give other sizes")
             size[unknown[0]] = size[whole] // known
 
+    def _sum(self, whole: str, parts: tuple[str, ...]) -> None:
+        unknown = [dim for dim in parts if dim not in self.size]
+        known = sum(self.size[dim] for dim in parts if dim in self.size)
+        if not unknown:
+            self.size.setdefault(whole, known)
+        elif len(unknown) == 1 and whole in self.size:
+            self.size[unknown[0]] = max(1, self.size[whole] - known)
+
     def _capacity(self, slots: LoweredStatement) -> None:
         """As many places as each expert needs where all are chosen as often."""
         made = {statement.result.name: statement for statement in self._lowered.statements}
@@ -177,6 +191,7 @@ def padded(problem: Problem) -> Problem:
             parts = array.spec.parts(problem.mesh)
             is_even &= not any(size % count for size, count in zip(array.shape, parts, strict=True))
     if is_even:
+        _check_lengths(problem)
         return problem
     same = problem.roots
     given = {same[dim]: size for dim, size in problem.sizes.items()}
@@ -187,7 +202,24 @@ def padded(problem: Problem) -> Problem:
         for dim, root in same.items()
         if sizes[root] != before.get(dim, given[root])
     )
-    return replace(problem.resized({dim: sizes[root] for dim, root in same.items()}), padding=padding)
+    made = replace(problem.resized({dim: sizes[root] for dim, root in same.items()}), padding=padding)
+    _check_lengths(made)
+    return made
+
+
+def _check_lengths(problem: Problem) -> None:
+    """Raise `QuestionError` for parts that are not as long as the whole, also once they are padded."""
+    for part in problem.forward:
+        function, size = functions.FUNCTIONS[part.function], part.sizes
+        own = " + ".join(f"{dim}={size[dim]}" for dim in part.whole)
+        whole = f"{part.along}={size[part.along]}" if part.along else ""
+        if function.joins and sum(size[dim] for dim in part.whole) != size[part.along]:
+            hint = "give sizes that add up, and that the axes divide"
+            raise QuestionError(f"{whole} of {part.result.name} is not {own}", hint)
+        if function.lies_within and size[part.whole[0]] + int(part.number or 0) > size[part.along]:
+            begin = f", from {int(part.number)} on," if part.number else ""
+            problem_words = f"{own} of {part.result.name}{begin} is more than there is of {whole}"
+            raise QuestionError(problem_words, f"give {part.whole[0]} a smaller size")
 
 
 def _padded_sizes(problem: Problem, same: Mapping[str, str], given: Mapping[str, int]) -> dict[str, int]:
