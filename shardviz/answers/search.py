@@ -70,6 +70,9 @@ def search_question(
         model = read_model(program)
         if sizes:
             raise QuestionError(f"the sizes of {model.name} are its own", "give --batch and --sequence alone")
+        if frozen or "=" in dtype:
+            problem = f"{model.name} is searched with one dtype and without frozen arrays"
+            raise QuestionError(problem, "leave them out, or search a layer as a program")
         batch, sequence = batch or max(1, machine.devices), sequence or usual_sequence(model)
         of = architecture_of(model)
         layers = most_layers(of)

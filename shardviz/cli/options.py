@@ -181,7 +181,9 @@ def field(name: str, **changes: Any) -> Callable[[F], F]:
     return of_field(PROBLEM_FIELDS[name], **changes)
 
 
-mesh, device_order, dtype, machine = map(field, ("mesh", "device_order", "dtype", "machine"))
+mesh, device_order, machine = map(field, ("mesh", "device_order", "machine"))
+dtype = field("dtype", metavar="NAME", help="Element type, such as f32 or int8.")
+"""That of one array; those of a problem are the field's."""
 algorithm = of_field(COLLECTIVE_FIELDS["algorithm"])
 
 

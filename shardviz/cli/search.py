@@ -49,7 +49,7 @@ RULE_ENDINGS = (".toml", ".yml", ".py")
     default=None,
 )
 @options.field("sizes")
-@options.dtype
+@options.field("dtype")
 @options.option("--keep", "ARRAY=SPEC,…", "Shardings to keep.", default="")
 @options.field("backward")
 @options.field("remat", type=click.Choice(["none", "layer", "dots", "any"]))

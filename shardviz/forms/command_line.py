@@ -105,8 +105,9 @@ def _problem_texts(form: ProblemForm) -> tuple[str, str, str]:
         return form.einsum, _joined(written, einsums), form.sizes
     decided = [spec for spec in specs if not isinstance(spec, str)]
     product = split_product(einsums, decided, mesh.shape) if len(decided) == len(specs) else None
+    layers = str(einsums.layers).replace("×", "x")
     if product is not None:
-        return "".join(span.text for span in product), "", form.sizes
+        return "".join(span.text for span in product) + layers, "", form.sizes
     free = iter([letter for letter in ascii_letters if letter not in einsums.dims])
     letters = {dim: dim if len(dim) == 1 else next(free, dim) for dim in einsums.dims}
     sizes = parsed(form).sizes
@@ -116,7 +117,7 @@ def _problem_texts(form: ProblemForm) -> tuple[str, str, str]:
         return tuple(letters[dim] for dim in dims)
 
     parts = [Einsum(tuple(map(lettered, part.operands)), lettered(part.result)) for part in einsums.parts]
-    return "; ".join(map(str, parts)), _joined(written, einsums), renamed
+    return "; ".join(map(str, parts)) + layers, _joined(written, einsums), renamed
 
 
 def _joined(specs: tuple[str, ...], einsums: Einsums | None = None) -> str:

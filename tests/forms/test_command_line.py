@@ -57,6 +57,14 @@ def after(**fields):
             "shardviz explain 'A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]'",
         ),
         (
+            after(einsum="A[I_X, J] * B[J, K] -> C[I_X, K] × 4 sharing B", dtype="B=int8"),
+            "shardviz explain 'A[I_X, J] * B[J, K] -> C[I_X, K] x 4 sharing B' --dtype bf16,B=s8",
+        ),
+        (
+            after(einsum="H = X[b,d] * W[d,e] x 4", backward="yes", frozen="W"),
+            "shardviz explain 'H = X[b,d] * W[d,e] x 4' --specs 'X=XY, W=Y_, H=X_' --backward --frozen W",
+        ),
+        (
             # A product that names its result cannot leave it open; without the name it can.
             after(einsum="A[I_X, J] * B[J, K] -> C[I_X, K]", specs__2="?"),
             "shardviz explain 'A[I_X, J] * B[J, K]'",

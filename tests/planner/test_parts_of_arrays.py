@@ -85,6 +85,13 @@ def test_sizes_follow_from_each_other():
     assert problem("Y = update(C[b,s], N[b,t], s)", sizes="b=2,s=8").sizes["t"] == 1
 
 
+def test_a_capacity_factor_makes_room_for_so_many_times_the_average():
+    text = "G = top_k(A[b,t,e], e, 2); P = slots(G, t, c, 1.25); Y[b,e,c] = sum(P, t)"
+    asked = problem(text, sizes="b=2,t=64,e=8")
+    assert asked.sizes["c"] == 1.25 * 64 * 2 / 8
+    assert "slots(G[b,t,e], t, c, 1.25)" in asked.text
+
+
 def cost(text, specs, sizes):
     return price(plan(problem(text, specs, sizes, "bf16")), placed_for("v5e:2x2", (), MESH))
 
@@ -105,6 +112,8 @@ def test_an_update_moves_the_new_rows_alone_and_the_cache_is_there_once():
     assert (found.wire_bytes, found.hbm_bytes) == (0, 2 * 2 * 32 * 128)
     assert found.peak_bytes == 2 * 32 * 2048 * 128 + 2 * 32 * 128
     assert found.plan.problem.updates == (("K", "C"),)
+    (part,) = problem("C = update(K[b,s], N[b,t], s)", sizes="b=2", dtype="bf16,K=int8").parts
+    assert part.result.dtype == "s8"
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,8 @@ class Program:
             if each.name in taken.difference(question.stacked, question.shared)
         )
         if (last.shape, last.dtype) != (first.shape, first.dtype):
-            problem = f"{last.name} cannot be the next layer's {first.name}: it has another shape"
+            differs = "shape" if last.shape != first.shape else "dtype"
+            problem = f"{last.name} cannot be the next layer's {first.name}: it has another {differs}"
             raise CompilerError(problem, "a program that runs several times returns what it takes first")
 
         shared = {name: own.pop(name) for name in question.shared if name in own}

@@ -249,12 +249,17 @@ class FunctionLowering(StatementWriter):
         return self._emit("top_k", (array,), array.dims, target, whole=dims, number=count, along=dims[0])
 
     def _slots(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
-        """1 where a token has the place of those that chose an expert, in order; some have no place."""
+        """1 where a token has the place of those that chose an expert, in order; some have no place. A number
+        behind is the capacity factor."""
+        factor = None
+        if len(call.operands) == 4:
+            factor, call = self._last_number(call, 4, lambda factor: factor > 0)
         if len(call.operands) != 3:
             self._fail_form(call)
         array, dims, _ = self._along(replace(call, operands=call.operands[:2]))
         places = self._new_dim(call.operands[2], (array,), call)
-        return self._emit("slots", (array,), (*array.dims, places), target, whole=dims, along=dims[0])
+        made = (*array.dims, places)
+        return self._emit("slots", (array,), made, target, whole=dims, number=factor, along=dims[0])
 
     def _reshape(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """``reshape(P, q=nh)``: q becomes n and h, or n and h, side by side, become q."""
@@ -408,7 +413,7 @@ CALLS = {
     "top_k": (FunctionLowering._top_k, "an array, a dimension and how many are kept", "X, e, 2"),
     "slots": (
         FunctionLowering._slots,
-        "an array, a dimension and the dimension of places",
+        "an array, a dimension, the dimension of places and perhaps a capacity factor",
         "G[b, t, e], t, c",
     ),
     "reshape": (FunctionLowering._reshape, "an array and equations of dimensions", "P, q=nh"),

@@ -364,8 +364,11 @@ FUNCTIONS = {
 
 def computed_dtype(part: Statement) -> str:
     """The dtype to which a statement's operands are converted, and which its code makes: JAX's, where whole
-    numbers become f32 in functions that do not keep them, and a sum of narrow ones is one of 32 bits."""
+    numbers become f32 in functions that do not keep them, and a sum of narrow ones is one of 32 bits. What is
+    updated in place keeps its dtype."""
     function = FUNCTIONS[part.function]
+    if function.in_place:
+        return part.operands[0].dtype
     taken = (array.dtype for index, array in enumerate(part.operands) if index not in function.selects)
     dtype = promoted_dtype(taken)
     if dtype.removeprefix("b").startswith(("f", "c")):

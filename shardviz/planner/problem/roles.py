@@ -85,6 +85,7 @@ def roles_of(problem: Problem) -> Roles:
 def _follows(problem: Problem, known: Mapping[str, ShardedArray]) -> dict[str, str]:
     """Arrays split as one of the forward pass: recomputed results, optimizer state, gradients."""
     follows = {gradient: name for name, gradient in problem.gradients}
+    follows |= {new: old for old, new in problem.updates if problem.training is None}
     for part in problem.parts:
         for array in part.arrays:
             stem = array.name[1:] if array.name.startswith("d") else ""

@@ -159,14 +159,15 @@ class _Sizes:
             self.size[unknown[0]] = max(1, self.size[whole] - known)
 
     def _capacity(self, slots: LoweredStatement) -> None:
-        """As many places as each expert needs where all are chosen as often."""
+        """As many places as each expert needs where all are chosen as often, times the capacity factor."""
         made = {statement.result.name: statement for statement in self._lowered.statements}
         gates = made.get(slots.operands[0].name)
         if gates is None or gates.function != "top_k" or gates.number is None:
             return
         (along,), (experts,), places = slots.whole, gates.whole, _places(slots)
         if places not in self.size and along in self.size and self.size.get(experts):
-            self.size[places] = max(1, -(-self.size[along] * int(gates.number) // self.size[experts]))
+            average = self.size[along] * int(gates.number) / self.size[experts]
+            self.size[places] = max(1, math.ceil(average * (slots.number or 1)))
 
     def _sized(self, dim: str) -> str:
         return f"{dim}={self.size[dim]}"

@@ -150,6 +150,9 @@ class SearchQuestion:
             is_gradient = part.phase == "backward" and roles.leader(name) in roles.parameters
             if is_kept or is_gradient:
                 copies[name] = layers
+        for old, new in step.updates if step.training is None else ():
+            # A cache is there once, before its update and after it.
+            copies[new] = copies.pop(old)
         return copies
 
     @cached_property
