@@ -258,6 +258,18 @@ def value(
             angles = held(part.along)[..., None] * float(part.number or 0) ** -(np.arange(size) / size)
             turned = (real + 1j * imaginary) * np.exp(way * 1j * beside(angles, len(order) - 2))
             return einsum([order], [np.concatenate([turned.real, turned.imag], axis=-1)], result)
+        case "linear_attention":
+            factors, query, keys, values = dims
+            order = (
+                *(dim for dim in values if dim != part.along),
+                *(dim for dim in keys if dim not in values),
+                part.along,
+            )
+            came = einsum([keys, values], operands[2:], order)
+            fade, states, state = reordered(operands[0], factors, *order), np.zeros_like(came), 0.0
+            for t in range(came.shape[-1]):
+                states[..., t] = state = fade[..., t] * state + came[..., t]
+            return einsum([query, order], [operands[1], states], result)
         case "cumsum":
             return einsum(dims, [np.cumsum(operands[0], axis=axis(part.along, dims[0]))], result)
         case "cumsum_gradient":

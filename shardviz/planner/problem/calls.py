@@ -131,7 +131,7 @@ class FunctionLowering(StatementWriter):
         (size,), made = keys.dims[-1:] or ("",), values.without(keys.dims)
         if {*keys.dims} - {*values.dims} != ({size} if made else set()) or len(made) > 1:
             problem = f"the keys {keys} and the values {values} have other dimensions,"
-            self._fail(problem, call, "give both the same dimensions")
+            self._fail(problem, call, "give both the same dimensions, but perhaps for the last")
         along = keys.without(queries.dims)
         # The queries' sequence stands where the keys' does, the heads of a group behind those of the keys.
         index = keys.dims.index(along[0]) if len(along) == 1 else len(queries.dims)
@@ -166,17 +166,21 @@ class FunctionLowering(StatementWriter):
         return self._emit("rotary", (array,), array.dims, target, whole=(last,), number=base, along=along)
 
     def _scan(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
-        """``cumsum(X, t)``; ``scan(A, X, t)``, whose factors may lack dimensions of what comes in."""
-        if len(call.operands) != 2 + (call.function == "scan"):
+        """``cumsum(X, t)``; ``scan(A, X, t)``, whose factors may lack dimensions of what comes in;
+        ``linear_attention(A, Q, K, V, t)``, whose states have those of V and one that Q and K share."""
+        if len(call.operands) != 1 + (PROGRAM_FUNCTIONS[call.function].operands or 0):
             self._fail_form(call)
-        *before, array = (self._expression(operand) for operand in call.operands[:-1])
-        along = self._dim(call.operands[-1], call)
-        for use in before:
-            self._check_within(use, array, call)
-        for use in (*before, array):
+        uses = [self._expression(operand) for operand in call.operands[:-1]]
+        along, array = self._dim(call.operands[-1], call), uses[-1]
+        for use in uses:
             self._check_has(along, use, call)
-        operands = (*before, array)
-        return self._emit(call.function, operands, array.dims, target, whole=(along,), along=along)
+        for use in uses[:1]:
+            self._check_within(use, array, call)
+        beyond = [use.without(array.dims) for use in uses[1:-1]]
+        if beyond and (len(beyond[0]) != 1 or beyond[0] != beyond[1]):
+            problem = f"{uses[1]} and {uses[2]} must share one dimension that {array} lacks,"
+            self._fail(problem, call, f"write {call.function}({CALLS[call.function][2]})")
+        return self._emit(call.function, tuple(uses), array.dims, target, whole=(along,), along=along)
 
     def _slice(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """``slice(X, d, k, 128)``: the elements of d from 128 on, as the dimension k."""
@@ -404,6 +408,11 @@ CALLS = {
     ),
     "cumsum": (FunctionLowering._scan, "an array and a dimension", "X, t"),
     "scan": (FunctionLowering._scan, "factors, an array and a dimension", "A, X, t"),
+    "linear_attention": (
+        FunctionLowering._scan,
+        "factors, queries, keys, values and a dimension",
+        "A[b, t, n], Q[b, t, h], K[b, t, h], V[b, t, n, v], t",
+    ),
     "conv": (FunctionLowering._conv, "an array, weights and a dimension", "X[b, t, d], W[k, d], t"),
     **dict.fromkeys(
         ("where", "fill"),

@@ -171,6 +171,16 @@ def _attention_gradient(operand: int, written: JaxCode) -> str:
     return written.gradient(JaxCode.attention, operand, range(len(written.operands) - 1))
 
 
+def _linear_attention() -> LocalFunction:
+    """Its FLOPs are those of the recurrence. Gradients compute the states again, and those backwards."""
+    of, names = JaxCode.linear_attention, ("_factor", "_query", "_key", "_value")
+    takes = tuple(
+        _by_jax(f"linear_attention{name}", of, operand, flops, 0, 1, 2, 3, multiplies_matrices=True)
+        for operand, (name, flops) in enumerate(zip(names, (8, 5, 5, 5), strict=True))
+    )
+    return LocalFunction(4, "product", 5, of, takes, linear_in=(1, 2, 3), multiplies_matrices=True)
+
+
 def _of_mean(part: Statement) -> Derivatives:
     return (Derivative("scale", number=1 / points_per_result(part)),)
 
@@ -307,6 +317,7 @@ PROGRAM_FUNCTIONS = {
         linear_in=(1,),
         keeps_integers=True,
     ),
+    "linear_attention": _linear_attention(),
     "conv": LocalFunction(
         2,
         "product",

@@ -283,12 +283,24 @@ class JaxCode:
 
     def scan(self) -> str:
         """Each state is the one before times a factor, plus what comes in; the first has none before."""
-        (_, dims), (factors, array) = self.einsum.operands, self.operands
-        factors = f"jnp.broadcast_to({_aligned(factors, self.einsum.operands[0], dims)}, {array}.shape)"
+        dims = self.einsum.operands[1]
+        return self._ordered(self._states(self.operands[1], dims), dims)
+
+    def linear_attention(self) -> str:
+        """States to which keys times values come in, read by queries: no score is ever made."""
+        (_, query, keys, values), (_, *arrays) = self.einsum.operands, self.operands
+        dims = (*values, *(dim for dim in keys if dim not in values))
+        written = _subscripts(dims, (keys, values), dims)
+        states = self._states(f'jnp.einsum("{written}", {arrays[1]}, {arrays[2]})', dims)
+        read = _subscripts(dims, (query, dims), self.einsum.result)
+        return f'jnp.einsum("{read}", {arrays[0]}, {states})'
+
+    def _states(self, array: str, dims: tuple[str, ...]) -> str:
+        sizes, factors = self.sizes, _aligned(self.operands[0], self.einsum.operands[0], dims)
+        factors = f"jnp.broadcast_to({factors}, {tuple(sizes[dim] for dim in dims)})"
         joined = "lambda left, right: (left[0] * right[0], right[0] * left[1] + right[1])"
         axis = dims.index(self.statement.along)
-        scanned = f"jax.lax.associative_scan({joined}, ({factors}, {array}), axis={axis})[1]"
-        return self._ordered(scanned, dims)
+        return f"jax.lax.associative_scan({joined}, ({factors}, {array}), axis={axis})[1]"
 
     def conv(self) -> str:
         """At each position the weights times the last elements up to it, zeros before the first."""
