@@ -307,7 +307,10 @@ class _ProgramScanner(Scanner):
         if not self.peek("->") and self.take("-"):
             if self.peek("-"):
                 self.fail_here("an array, a function or a number")
-            return FunctionCall("negative", (self._factor(),), start, self.pos)
+            value = self._factor()
+            if isinstance(value, Literal):
+                return Literal(-value.value, start, value.stop)
+            return FunctionCall("negative", (value,), start, self.pos)
         if number := self.match(_NUMBER):
             return Literal(float(number.text), number.start, number.stop)
         name = _NAME.match(self.text, self.pos)

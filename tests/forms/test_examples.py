@@ -8,10 +8,13 @@ import pytest
 from shardviz.collectives.frames import Frames
 from shardviz.forms.examples import examples
 from shardviz.forms.resolve import resolve
+from shardviz.planner.problem.functions import statement_code
 from shardviz.sharding import Layout
+from shardviz.stepping.plan_run import small_run
 from tests.conftest import one_in
 
 EXAMPLES = examples()
+LAYERS = [example for example in EXAMPLES if example.name]
 CLAIMS = ("collectives", "shard_shape", "holders", "result", "rounds")
 
 
@@ -56,6 +59,23 @@ def test_it_shows_what_it_claims(example):
         assert found.tolist() == claims["result"]
     if "rounds" in claims:
         assert scene.collective.schedule.rounds == claims["rounds"]
+
+
+@pytest.mark.parametrize("example", one_in(3, LAYERS), ids=lambda example: example.name)
+def test_a_layer_has_the_values_that_jax_computes_on_one_device(example):
+    import jax
+    import jax.numpy as jnp
+
+    run = small_run(resolve(example.draft).plan)
+    problem = run.plan.problem
+    values = [whole.sum(axis=0, dtype=whole.dtype) for whole in run.whole_arguments]
+    with jax.enable_x64():
+        made = {array.name: jnp.asarray(one) for array, one in zip(problem.arguments, values, strict=True)}
+        for part in problem.parts:
+            code = statement_code(part, [f"made[{operand.name!r}]" for operand in part.operands])
+            made[part.result.name] = eval(code, {"jax": jax, "jnp": jnp, "made": made})
+        for found, array in zip(run.results, problem.returned_arrays, strict=True):
+            np.testing.assert_allclose(found, made[array.name], rtol=1e-6, atol=1e-9)
 
 
 def test_titles_tell_examples_apart_and_fit_a_small_terminal():

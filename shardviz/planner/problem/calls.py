@@ -238,7 +238,7 @@ class FunctionLowering(StatementWriter):
         number, place = None, 1 if call.function == "dropout" else 0
         if place:
             number, call = self._last_number(call, 3, lambda rate: 0 <= rate < 1)
-        elif call.function == "fill" or _number(call.operands[-1]) is not None:
+        elif call.function == "fill" or isinstance(call.operands[-1], Literal):
             number, call = self._last_number(replace(call, function="fill"), 3)
         made = self._pointwise(call, target, number)
         mask = self.statements[-1].operands[place]
@@ -307,10 +307,9 @@ class FunctionLowering(StatementWriter):
     ) -> tuple[float, FunctionCall]:
         """The number at the end of so many operands, and the call without it."""
         *operands, last = call.operands
-        number = _number(last)
-        if len(call.operands) != count or number is None or not fits(number):
+        if len(call.operands) != count or not isinstance(last, Literal) or not fits(last.value):
             self._fail_form(call)
-        return number, replace(call, operands=tuple(operands))
+        return last.value, replace(call, operands=tuple(operands))
 
     def _dim(self, value: Expression, call: FunctionCall) -> str:
         if not isinstance(value, Mention) or value.array is not None:
@@ -345,16 +344,6 @@ class FunctionLowering(StatementWriter):
     def _fail_form(self, call: FunctionCall) -> NoReturn:
         _, words, example = CALLS[call.function]
         self._fail(f"{call.function} takes {words},", call, f"write {call.function}({example})")
-
-
-def _number(value: Expression) -> float | None:
-    if (
-        isinstance(value, FunctionCall)
-        and value.function == "negative"
-        and isinstance(value.operands[0], Literal)
-    ):
-        return -value.operands[0].value
-    return value.value if isinstance(value, Literal) else None
 
 
 def _is_count(number: float) -> bool:
