@@ -436,7 +436,9 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
         along, size, *others = part.whole
         pairs = float(math.prod(local[dim] for dim in {*query, along} - {size}) * function.flops)
         if function.of_one_sequence:
-            pairs *= _share_seen(local[query[keys.index(along)]], local[along], part.number)
+            rows = query[keys.index(along)]
+            window = min(1, (part.number or local[along]) / max(1, local[along]))
+            pairs *= _share_seen(local[rows] / max(1, part.sizes[rows]) or 1, window)
         made = next((dim for dim in values if dim not in keys), size)
         vectors = [size, made, *others]
         if len(part.operands) % 2 == 0:
@@ -449,15 +451,14 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
     return points * function.flops
 
 
-def _share_seen(rows: int, keys: int, window: float | None) -> float:
-    """The part of all pairs of queries and keys that the last `rows` queries of a sequence see, each only the
-    last of the keys up to its own, `window` or all: earlier ones see no more."""
-    widest = min(keys, window or keys)
+def _share_seen(rows: float, window: float) -> float:
+    """The part of all pairs of queries and keys that the last queries of a sequence see, each only the last
+    keys up to its own; earlier ones see no more. `rows` and `window` are parts of the sequence."""
 
-    def seen(first: int) -> float:
-        return min(first, widest) * (2 * first - min(first, widest)) / 2
+    def seen(first: float) -> float:
+        return min(first, window) * (2 * first - min(first, window)) / 2
 
-    return (seen(keys) - seen(keys - rows)) / max(1, rows * keys)
+    return (seen(1) - seen(1 - rows)) / rows
 
 
 def local_work(part: Statement, operands: Sequence[Shape], result: Shape) -> tuple[int, int, str]:
