@@ -53,10 +53,27 @@ PROGRAMS = [
     "Y[n,b,t,v] = linear_attention(F[t,n], Q[t,b,h], K[b,t,n,h], V[b,t,v,n], t)",
     "Y[b,t,v,n] = causal_attention(Q[b,t,n,h], K[b,s,n,h], V[b,s,n,v])",
     "Y[d,b,t] = conv(A[b,t,d], W[d,c], t)",
+    "Y[k,b] = slice(A[b,d], d, k, 2)",
+    "Y[v,b] = concatenate(A[b,t], B[b,c], v)",
+    "Y[d,b] = update(A[b,d], B[b,c], d)",
     "Y = where(M[t], A[b,t], B[b,t]) + where(M, A, -1e3)",
     "Y[d,b] = dropout(A[b,d], M[b,d], 0.25)",
 ]
-SIZES = {"b": 2, "d": 6, "t": 5, "s": 5, "f": 4, "n": 3, "h": 4, "g": 2, "v": 7, "e": 5, "c": 2, "q": 12}
+SIZES = {
+    "b": 2,
+    "d": 6,
+    "k": 3,
+    "t": 5,
+    "s": 5,
+    "f": 4,
+    "n": 3,
+    "h": 4,
+    "g": 2,
+    "v": 7,
+    "e": 5,
+    "c": 2,
+    "q": 12,
+}
 RUN = """
 import json, sys
 import jax, jax.numpy as jnp

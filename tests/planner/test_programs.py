@@ -271,7 +271,7 @@ def test_layers_and_results_that_nothing_takes():
         (
             "Y = slots(G[t,e], t)",
             "",
-            "slots takes an array, a dimension and the dimension",
+            "slots takes an array, a dimension, the dimension of places",
             "slots(G[t,e], t)",
         ),
         ("H = X[b,d]; H = H * W[d,f]", "", "'H' is made before,", "H"),
