@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.planner.plan import HLO_OPS, Plan
-from shardviz.planner.planner import MOST_ANYWHERE, Planner, plan_of
+from shardviz.planner.planner import Planner, plan_of
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem import Problem
+from shardviz.planner.statements.statement_ways import MOST_SEARCHED
 from shardviz.planner.statements.work_split import WorkSplit, planned_statement
 from shardviz.planner.states.moves import PathMove, State, spec_of, state_of
 from shardviz.sharding import PartitionSpec, shard_shape
@@ -73,7 +74,7 @@ def _split_alike(plan: Plan, problem: Problem, placed: PlacedMesh) -> Iterator[P
     """Plans of a problem whose open results Shardy has split: one that shares the work as the arrays are
     split, and where the mesh is small enough the fastest."""
     wide = [size for size in problem.mesh.axis_sizes if size > 1]
-    for anywhere in (None, True) if len(wide) <= MOST_ANYWHERE else (None,):
+    for anywhere in (None, True) if len(wide) <= MOST_SEARCHED else (None,):
         try:
             planner = Planner(problem.mesh, placed, plan.objective, anywhere=anywhere, is_bounded=False)
             yield planner.plan(problem)

@@ -28,7 +28,7 @@ from shardviz.planner.statements.statement_ways import (
 from shardviz.planner.statements.work_split import PlannedStatement, case_of
 from shardviz.planner.states.moves import PathMove, State, move_step, spec_of
 from shardviz.planner.states.paths import CheapestPaths, FreePaths
-from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
+from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices, SearchTooLongError
 from shardviz.sharding import Mesh, array_bytes, shard_shape
 
 MARGIN = 1.0
@@ -38,8 +38,10 @@ MOST_WAYS = 3000
 """Ways to split the work of all statements of a program up to which a bound is sought over all of them."""
 MOST_WAYS_PLANNED = 500
 """Such ways up to which plans of a program are looked at that split the work elsewhere."""
-MOST_ANYWHERE = 5
-"""Parts of axes up to which all plans are looked at that split the work elsewhere."""
+MOST_UNCOUNTED = 3
+"""Parts of axes up to which the search of the fastest plan of a tree takes as long as it needs."""
+MOST_LOOKS = 36_000
+"""Moves and ways to divide work that it looks at over more: about a second."""
 MOST_WAYS_QUICK = 300
 """Ways to split the work of all statements of a tree that take some hundredths of a second to plan."""
 
@@ -57,8 +59,9 @@ class Planner:
         is_bounded: bool = True,
     ) -> None:
         """Plan for a mesh as `placed` on a machine, by default the assumed one. `anywhere` given looks only
-        at plans that split the work in any way, or only as given arrays do. Without `is_bounded` the plan
-        of a program does not say how far it is from the best, which takes long."""
+        at plans that split the work in any way, or only as given arrays do. Without `is_bounded` nothing is
+        done that takes long: the plan of a program does not say how far it is from the best, nor one over
+        axes that are more than `MOST_UNCOUNTED` primes."""
         self.placed = placed or place_mesh(assumed_machine(), mesh)
         if self.placed.machine.family.lacks_links:
             # Collectives take nobody knows how long.
@@ -89,18 +92,12 @@ class Planner:
         ways = self._ways(pool, pool.splits)
         if not self.anywhere:
             given = TreePlanner(problem, ways).planned()
-        if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
-            limit = UNREACHABLE if given is None else given[0]
+        if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_CUT):
+            fine = AxisPool.of(problem, into_primes=True).with_masks(problem)
+            best, is_all = self._fastest(problem, pool, fine, UNREACHABLE if given is None else given[0])
             # A reshard has no work to divide: of many parts the best moves are taken.
-            most = MOST_ANYWHERE if problem.is_reshard else MOST_CUT
-            fine = AxisPool.of(problem, into_primes=True, most=most)
-            margin = 0.0 if problem.is_reshard and len(fine.sizes) > MOST_CUT else self._margin
-            masked = fine.with_masks(problem)
-            if len(fine.sizes) <= most:
-                fine = masked  # with more parts that takes long
-            best = TreePlanner(problem, self._ways(fine, None)).planned(limit)
+            margin = 0.0 if problem.is_reshard and len(fine.sizes) > MOST_UNCOUNTED else self._margin
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
-            is_all = fine == masked and fine.is_finest and all(map(has_all_orders, problem.parts))
             fastest = None if best is None else plan_of(problem, best[1], self.objective, optimal=is_all)
             if fastest is not None and (ratio is None or ratio > 1 + margin):
                 return replace(fastest, as_given=ratio) if given else fastest
@@ -111,6 +108,29 @@ class Planner:
         if given is None:
             raise cannot_be_had(problem.result, problem.result.decided_spec)
         return plan_of(problem, given[1], self.objective, optimal=False)
+
+    def _fastest(
+        self, problem: Problem, pool: AxisPool, fine: AxisPool, limit: Cost
+    ) -> tuple[tuple[Cost, list[PlannedStatement]] | None, bool]:
+        """The plan that costs the least over axes and parts of them, if less than a limit; and whether none
+        is known to cost less. What it costs over whole axes bounds the search over their parts."""
+        best, is_wide = None, len(pool.sizes) > MOST_SEARCHED
+        is_cut = fine.sizes != pool.sizes
+        if is_cut or is_wide:
+            if self.anywhere or not is_wide:
+                best = TreePlanner(problem, self._ways(pool, None)).planned(limit)
+                limit = limit if best is None else best[0]
+            if len(fine.sizes) > (MOST_CUT if self.is_bounded else MOST_UNCOUNTED):
+                return best, False
+            if len(fine.sizes) > MOST_UNCOUNTED:
+                self.prices.looks_left = MOST_LOOKS
+        try:
+            best = TreePlanner(problem, self._ways(fine, None, MOST_CUT)).planned(limit) or best
+        except SearchTooLongError:
+            return best, False
+        finally:
+            self.prices.looks_left = math.inf
+        return best, fine.is_finest and all(map(has_all_orders, problem.parts))
 
     def _program(self, problem: Problem) -> Plan:
         pool = AxisPool.of(problem)
@@ -144,8 +164,13 @@ class Planner:
         ratio = self.prices.ratio(cost, best)
         return cost > best if ratio is None else ratio > 1 + self._margin
 
-    def _ways(self, pool: AxisPool, allowed: frozenset[tuple[str, str]] | None) -> StatementWays:
-        return StatementWays(pool, self.mesh, self.prices, allowed, self._searches)
+    def _ways(
+        self,
+        pool: AxisPool,
+        allowed: frozenset[tuple[str, str]] | None,
+        most: int = MOST_SEARCHED,
+    ) -> StatementWays:
+        return StatementWays(pool, self.mesh, self.prices, allowed, self._searches, most)
 
     def _choices(self, pool: AxisPool, splits: frozenset[tuple[str, str]] | None) -> StatementChoices:
         return self._programs.setdefault((pool, splits), StatementChoices(self._ways(pool, splits)))

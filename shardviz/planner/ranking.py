@@ -48,7 +48,7 @@ def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
     choices = list(islice(_choices(problem), MAX_PLANS + 1))
     if len(choices) > MAX_PLANS:
         raise _too_many(problem)
-    planner = Planner(problem.mesh, placed, problem.objective)
+    planner = Planner(problem.mesh, placed, problem.objective, is_bounded=False)
     candidates: list[Candidate] = []
     refusal: QuestionError | None = None
     for given in choices:

@@ -34,9 +34,10 @@ def test_axes_are_cut_into_primes_where_that_makes_few_parts():
     fine = pool("X_,__", {"X": 4}, into_primes=True)
     assert fine.sizes == {"X:(1)2": 2, "X:(2)2": 2}
     assert fine.is_finest
-    many = pool("XY,__", {"X": 4, "Y": 4}, into_primes=True)
-    assert (many.sizes, many.is_finest) == ({"X": 4, "Y": 4}, False)
-    assert len(pool("XY,__", {"X": 4, "Y": 2}, into_primes=True).sizes) == MOST_CUT
+    most = pool("XY,__", {"X": 16, "Y": 16}, into_primes=True)
+    assert (len(most.sizes), most.is_finest) == (MOST_CUT, True)
+    many = pool("XY,__", {"X": 32, "Y": 16}, into_primes=True)
+    assert (many.sizes, many.is_finest) == ({"X": 32, "Y": 16}, False)
 
 
 def test_the_splits_that_are_given():

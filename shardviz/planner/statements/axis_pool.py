@@ -20,9 +20,9 @@ MOST_ORDERED = 5
 """Parts of axes up to which an open array may be left with them in any order."""
 MOST_STATES = 512
 """States of an open array that are looked at where there are more."""
-MOST_CUT = 3
+MOST_CUT = 8
 """Axes are cut into their prime factors where that makes no more parts: the states of an array grow with the
-factorial of their number."""
+factorial of their number, and so does what a search leaves out that has a bound."""
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,12 @@ are found: each has a bound (`relaxation`), and the search ends as the next boun
 from __future__ import annotations
 
 import heapq
+import math
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -22,6 +24,7 @@ from shardviz.planner.problem.functions import local_work
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
 from shardviz.planner.statements.work_split import (
+    Cuts,
     PlannedStatement,
     WorkSplit,
     WorkSplits,
@@ -31,7 +34,7 @@ from shardviz.planner.statements.work_split import (
 from shardviz.planner.states.moves import Axes, PathMove, State, state_space
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths, DirectPaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 MOST_SEARCHED = 5
 """Parts of axes up to which the cheapest moves are searched: with more, direct ones are taken."""
@@ -49,7 +52,8 @@ class Way(NamedTuple):
 
 class StatementWays:
     """The ways of statements over the axes of a pool, where given with those splits alone that are `allowed`:
-    (dimension, axis). The `searches` of arrays' moves may be shared by pools of a mesh."""
+    (dimension, axis). The `searches` of arrays' moves may be shared by pools of a mesh. Over more than `most`
+    axes only some are looked at."""
 
     def __init__(
         self,
@@ -58,10 +62,12 @@ class StatementWays:
         prices: Prices,
         allowed: frozenset[tuple[str, str]] | None = None,
         searches: dict[object, CheapestPaths] | None = None,
+        most: int = MOST_SEARCHED,
     ) -> None:
         self.pool, self.prices, self._allowed = pool, prices, allowed
         self.space = state_space(pool.sizes_of_parts, tuple(mesh.shape.items()), pool.may_mask)
-        self._paths = CheapestPaths if len(pool.sizes) <= MOST_SEARCHED else DirectPaths
+        self._most = most
+        self._paths = CheapestPaths if len(pool.sizes) <= most else DirectPaths
         self._searches: dict[object, CheapestPaths] = {} if searches is None else searches
 
     def kind(self, array: ShardedArray) -> ArrayKind:
@@ -93,17 +99,16 @@ class StatementWays:
         places = [
             (None, *(dim for dim in dims if allowed is None or (dim, axis) in allowed)) for axis in sizes
         ]
-        return WorkSplits(part, sizes, places)
+        return WorkSplits(part, sizes, places, most=self._most)
 
-    def ways(self, several: Sequence[WithOperands]) -> WaysByResult:
-        """The ways to run one of several statements that make the same array, before any move of it."""
+    def ways(self, several: Sequence[WithOperands], limit: Cost = UNREACHABLE) -> WaysByResult:
+        """The ways to run one of several statements that make the same array, before any move of it, but for
+        those that cost as much as a limit."""
         by_result: dict[State, list[tuple[int, Cost, Cost, WorkSplit]]] = {}
         for number, (part, operands) in enumerate(several):
-            bounds = [cache(operand.least) for operand in operands]
-            for split in self.splits(part).every([operand.pending for operand in operands]):
-                work = self.work(part, split)
-                least = work + _least_moves(bounds, split)
-                if least < UNREACHABLE:
+            splits = self.splits(part)
+            for _, work, unordered in self._likely(part, splits, operands, limit):
+                for least, split in self._bounded(work, splits.ordered(unordered), operands, limit):
                     by_result.setdefault(split.result, []).append((number, least, work, split))
         return WaysByResult(self, [operands for _, operands in several], by_result)
 
@@ -112,47 +117,51 @@ class StatementWays:
         `ends`, with the cost of all of it; None where none costs less than `limit`."""
         way: Way | None = None
         for number, (part, operands) in enumerate(several):
-            for least, work, split in self._likely(part, operands, ends, limit):
-                if least >= limit:
-                    break
-                cost = self.within((*operands, ends), split, work, limit)
-                if cost is not None:
+            arrays, splits = (*operands, ends), self.splits(part)
+            queue: list[tuple[Cost, int, Cost, WorkSplit, bool]] = []
+            for least, work, split in self._likely(part, splits, arrays, limit):
+                queue.append((least, len(queue), work, split, False))
+            heapq.heapify(queue)
+            serial = count(len(queue))
+            while queue and queue[0][0] < limit:
+                _, _, work, split, is_ordered = heapq.heappop(queue)
+                if not is_ordered:
+                    for least, ordered in self._bounded(work, splits.ordered(split), arrays, limit):
+                        heapq.heappush(queue, (least, next(serial), work, ordered, True))
+                elif (cost := self.within(arrays, split, work, limit)) is not None:
                     way, limit = Way(cost, split, number), cost
         return way
 
     def _likely(
-        self, part: Statement, operands: Sequence[CheapestPaths], ends: CheapestPaths, limit: Cost
+        self, part: Statement, splits: WorkSplits, arrays: Sequence[CheapestPaths], limit: Cost
     ) -> Iterator[tuple[Cost, Cost, WorkSplit]]:
-        """The splits that may cost less than a limit, by the least that each costs, and with its work."""
-        # Each state is asked for once.
-        in_any_order = [cache(paths.least_in_any_order) for paths in (*operands, ends)]
-        in_order = [cache(paths.least) for paths in (*operands, ends)]
-        splits = self.splits(part)
-        queue: list[tuple[Cost, int, Cost, WorkSplit, bool]] = []
-        for split in splits.unordered([operand.pending for operand in operands]):
-            work = self.work(part, split)
-            least = work + _least_moves(in_any_order, split)
+        """The splits with the axes of each dimension in the mesh's order that may cost less than a limit in
+        some order: the least that each costs, and its work. `arrays` are the operands, and the result if
+        its moves count."""
+        pending, local = [array.pending for array in arrays[: len(part.operands)]], self._local(part)
+        for split in splits.unordered(pending, lambda cuts, devices: local(cuts, devices) < limit):
+            self.prices.look(1)
+            work = local(self._cuts(split)) + self._largest(part, split)
+            least = _least_with(work, [array.least_in_any_order for array in arrays], split, limit)
             if least < limit:
-                queue.append((least, len(queue), work, split, False))
-        heapq.heapify(queue)
-        number = len(queue)
-        while queue:
-            least, _, work, split, is_ordered = heapq.heappop(queue)
-            if is_ordered:
                 yield least, work, split
-                continue
-            for ordered in splits.ordered(split):
-                least = work + _least_moves(in_order, ordered)
-                if least < limit:
-                    heapq.heappush(queue, (least, number, work, ordered, True))
-                    number += 1
+
+    def _bounded(
+        self, work: Cost, splits: Iterable[WorkSplit], arrays: Sequence[CheapestPaths], limit: Cost
+    ) -> Iterator[tuple[Cost, WorkSplit]]:
+        """The splits of the same work that may cost less than a limit, each with the least that it costs."""
+        for split in splits:
+            self.prices.look(1)
+            least = _least_with(work, [array.least for array in arrays], split, limit)
+            if least < limit:
+                yield least, split
 
     def within(
         self, arrays: Sequence[CheapestPaths], split: WorkSplit, work: Cost, limit: Cost
     ) -> Cost | None:
         """The cost of a way, with its result's moves if `arrays` go so far; None from `limit` on."""
         states = split.states[: len(arrays)]
-        bounds = [array.least(state) for array, state in zip(arrays, states, strict=True)]
+        bounds = [array.least(state, limit) for array, state in zip(arrays, states, strict=True)]
         total = work + sum(bounds)
         for index, (array, state, bound) in enumerate(zip(arrays, states, bounds, strict=True)):
             moved = array.cost(state, limit - total + bound)
@@ -165,18 +174,43 @@ class StatementWays:
                 return None
         return total
 
+    def least_work(self, part: Statement) -> Cost:
+        """The cost of the local work if every device does an equal part of it."""
+        return self._local(part)({}, self.space.group_size(tuple(self.space.sizes)))
+
     def work(self, part: Statement, split: WorkSplit) -> Cost:
         """The cost of the local work, and of the `pmax` behind it."""
-        group = self.space.group_size
-        *operands, result = (
-            tuple([-(-size // group(axes)) for size, axes in zip(array.shape, dims, strict=True)])
-            for array, (dims, _) in zip(part.arrays, split.states, strict=True)
-        )
-        work = self.prices.work(*local_work(part, operands, result))
+        return self._local(part)(self._cuts(split)) + self._largest(part, split)
+
+    def _cuts(self, split: WorkSplit) -> Cuts:
+        return {dim: self.space.group_size(axes) for dim, axes in split.assignment.items()}
+
+    def _local(self, part: Statement) -> Callable[..., Cost]:
+        """The least cost of the local work by the `Cuts`, if so many devices (1) may cut it further; each is
+        found once."""
+        arrays, merged = part.arrays, dict(part.merged)
+        dims = [dim for dim in part.sizes if dim not in merged]
+
+        @cache
+        def of_cuts(devices: int, *cuts: int) -> Cost:
+            cut = dict(zip(dims, cuts, strict=True))
+            cut |= {dim: math.prod([cut[own] for own in factors]) for dim, factors in merged.items()}
+            *operands, result = (
+                tuple([-(-size // cut[dim]) for dim, size in zip(array.dims, array.shape, strict=True)])
+                for array in arrays
+            )
+            flops, traffic, dtype = local_work(part, operands, result)
+            return self.prices.work(flops // devices, traffic // devices, dtype)
+
+        return lambda cuts, devices=1: of_cuts(devices, *[cuts.get(dim, 1) for dim in dims])
+
+    def _largest(self, part: Statement, split: WorkSplit) -> Cost:
+        """The cost of the `pmax` behind a statement."""
         if not split.largest:
-            return work
-        size = array_bytes(result, part.result.dtype)
-        return work + self.prices.move("pmax", self.space.whole(split.largest), size, size)
+            return 0
+        kind = self.kind(part.result)
+        size = CheapestPaths(self.space, kind, self.prices, {}).local_bytes(split.result)
+        return self.prices.move("pmax", self.space.whole(split.largest), size, size)
 
 
 class WaysByResult:
@@ -212,9 +246,15 @@ class WaysByResult:
         return None if way is None else way.cost
 
 
-def _least_moves(least: Sequence[Callable[[State], Cost]], split: WorkSplit) -> Cost:
-    """The sum of bounds on the moves of a split's arrays, its result last if at all."""
-    return sum([bound(state) for bound, state in zip(least, split.states, strict=False)])
+def _least_with(
+    least: Cost, bounds: Sequence[Callable[[State, Cost], Cost]], split: WorkSplit, limit: Cost
+) -> Cost:
+    """A bound on the cost of a split with the moves of its arrays, its result last if at all."""
+    for bound, state in zip(bounds, split.states, strict=False):
+        if least >= limit:
+            break
+        least += bound(state, limit - least)
+    return least
 
 
 # Plans of trees.
@@ -226,21 +266,27 @@ class _Made:
     """An array as it is had: the searches through the states that it must pass, one after the other; where
     statements make it, the `orders` of these, and the ways to run the last of one."""
 
-    def __init__(self, ways: StatementWays, array: ShardedArray, orders: Sequence[_Order] = ()) -> None:
+    def __init__(
+        self,
+        ways: StatementWays,
+        array: ShardedArray,
+        orders: Sequence[_Order] = (),
+        limit: Cost = UNREACHABLE,
+    ) -> None:
         self._ways, self._array, self.orders = ways, array, orders
         kind = ways.kind(array)
         if orders:
-            self._made = ways.ways([order.last for order in orders])
+            self._made = ways.ways([order.last for order in orders], limit)
             self.searches = [ways.of_made(kind, self._made.least, self._made.cost)]
         else:
             self.searches = [ways.to(kind, {ways.pool.state(array.decided_spec): 0})]
 
-    def pass_through(self, spec: PartitionSpec) -> None:
+    def pass_through(self, spec: PartitionSpec, limit: Cost) -> None:
         state = self._ways.pool.state(spec)
-        cost = self.searches[-1].cost(state)
-        if cost is None:
+        cost = self.searches[-1].cost(state, limit)
+        if cost is None and limit == UNREACHABLE:
             raise cannot_be_had(self._array, spec)
-        self.searches.append(self._ways.to(self.searches[-1].kind, {state: cost}))
+        self.searches.append(self._ways.to(self.searches[-1].kind, {} if cost is None else {state: cost}))
 
     def way(self, state: State) -> tuple[_Order, Way]:
         """The cheapest way to make the array in a state, where a path starts, with its order."""
@@ -273,28 +319,37 @@ class TreePlanner:
     def planned(self, limit: Cost = UNREACHABLE) -> tuple[Cost, list[PlannedStatement]] | None:
         """The statements as planned, of which some may be several, and their cost, if less than `limit`."""
         *before, last = self._problem.parts
-        for part in before:
-            made = self._made[part.result.name] = _Made(self._ways, part.result, [*self._orders(part)])
+        work = [self._least_work(part) for part in self._problem.parts] if before else [0]
+        for part, own in zip(before, work, strict=False):
+            # What the other statements cost at least is not left for this.
+            left = limit - sum(work) + own
+            made = _Made(self._ways, part.result, [*self._orders(part, left)], left)
+            self._made[part.result.name] = made
             if part.result.spec is not None:
-                made.pass_through(part.result.spec)
-        ends, orders = self._ends(last), [*self._orders(last)]
+                made.pass_through(part.result.spec, limit)
+        ends, orders = self._ends(last), [*self._orders(last, limit)]
         best = self._ways.best([order.last for order in orders], ends, limit)
         return None if best is None else (best.cost, self._traced(orders[best.number], best, ends))
 
-    def _orders(self, part: Statement) -> Iterator[_Order]:
+    def _least_work(self, part: Statement) -> Cost:
+        """The work of a statement, in the order that has the least, if every device does an equal part."""
+        orders = contraction_orders(part, self._names)
+        return min(sum(self._ways.least_work(step) for step in steps) for steps in orders)
+
+    def _orders(self, part: Statement, limit: Cost) -> Iterator[_Order]:
         """The orders in which a statement can be computed, with all but the last of their parts done."""
         for operand in part.operands:
             made = self._made.get(operand.name)
             if made is None:
                 self._made[operand.name] = _Made(self._ways, operand)
             elif operand.spec is not None:
-                made.pass_through(operand.spec)
+                made.pass_through(operand.spec, limit)
         done: dict[Order, _Made] = {}  # orders that begin alike share what they make
         for parts in contraction_orders(part, self._names):
             order = _Order(parts, self._made.new_child())
             for end, step in enumerate(parts[:-1], 1):
                 if parts[:end] not in done:
-                    done[parts[:end]] = _Made(self._ways, step.result, [_Order((step,), order.arrays)])
+                    done[parts[:end]] = _Made(self._ways, step.result, [_Order((step,), order.arrays)], limit)
                 order.arrays[step.result.name] = done[parts[:end]]
             yield order
 

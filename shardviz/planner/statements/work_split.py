@@ -36,6 +36,8 @@ MOST_CHOICES = 256
 """Ways to give more axes than these to dimensions that are looked at."""
 
 Assignment = dict[str, Axes]
+Cuts = Mapping[str, int]
+"""The parts into which dimensions are cut, but for those that are whole."""
 Moves = Sequence[tuple[ShardedArray, Sequence[PathMove]]]
 
 
@@ -72,21 +74,25 @@ class WorkSplits:
         axes: Mapping[str, int],
         places: Sequence[Sequence[str | None]],
         orders: Callable[[Axes, str], Iterable[Axes]] | None = None,
+        most: int = MOST_ORDERED,
     ) -> None:
         self._part, self._axes, self._places = part, axes, places
         self._orders = orders or self._every_order
         self._function = FUNCTIONS[part.function]
         self._sizes, self._merged = part.sizes, dict(part.merged)
-        self._is_wide = len(axes) > MOST_ORDERED
+        self._is_wide = len(axes) > most
 
     def every(self, pending: Sequence[Collection[str]]) -> Iterator[WorkSplit]:
         """Every way; `pending` are for each operand the axes over which its sums may be pending."""
         for split in self.unordered(pending):
             yield from self.ordered(split)
 
-    def unordered(self, pending: Sequence[Collection[str]]) -> Iterator[WorkSplit]:
-        """Those of all ways that have the axes of each dimension in the mesh's order."""
-        for assignment in self._assignments():
+    def unordered(
+        self, pending: Sequence[Collection[str]], allows: Callable[[Cuts, int], bool] | None = None
+    ) -> Iterator[WorkSplit]:
+        """Those of all ways that have the axes of each dimension in the mesh's order. `allows` says whether
+        dimensions that are cut so may be cut over so many devices more."""
+        for assignment in self._assignments(allows):
             taken = {axis for own in assignment.values() for axis in own}
             for kept in self._kept_pending(pending, taken):
                 yield self._work_split(assignment, kept)
@@ -114,19 +120,29 @@ class WorkSplits:
         ]
         return dict.fromkeys((*(own for own in orders if len(own) == len(axes)), axes))
 
-    def _assignments(self) -> Iterator[Assignment]:
+    def _assignments(self, allows: Callable[[Cuts, int], bool] | None) -> Iterator[Assignment]:
         places, most = self._places, None
         if self._is_wide:
             # Of so many only the first are looked at: those in which most axes split something.
             places, most = [own[::-1] for own in places], MOST_CHOICES
-        for choice in islice(product(*places), most):
-            assignment: Assignment = {}
-            for axis, dim in zip(self._axes, choice, strict=True):
-                if dim is not None:
-                    assignment[dim] = (*assignment.get(dim, ()), axis)
-            cuts = {dim: math.prod([self._axes[axis] for axis in own]) for dim, own in assignment.items()}
-            if not any(self._sizes[dim] % cut for dim, cut in cuts.items()) and self._merge(assignment):
+        rows = [*zip(self._axes.items(), places, strict=True)]
+
+        def every(number: int, assignment: Assignment, cuts: Cuts) -> Iterator[Assignment]:
+            if number == len(rows):
                 yield assignment
+                return
+            (axis, size), dims = rows[number]
+            devices = math.prod([size for (_, size), _ in rows[number + 1 :]])
+            for dim in dims:
+                own, more = assignment, cuts
+                if dim is not None:
+                    more = {**cuts, dim: cuts.get(dim, 1) * size}
+                    own = {**assignment, dim: (*assignment.get(dim, ()), axis)}
+                divides = dim is None or self._sizes[dim] % more[dim] == 0
+                if divides and (allows is None or allows(more, devices)):
+                    yield from every(number + 1, own, more)
+
+        yield from filter(self._merge, islice(every(0, {}, {}), most))
 
     def _merge(self, assignment: Assignment) -> bool:
         """Split the dimensions that stand for others as they are; False where pieces of one lie apart."""

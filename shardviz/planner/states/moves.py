@@ -169,6 +169,7 @@ class StateSpace:
         """The node of a state, which is the same one each time."""
         return Node(state, self.sizes)
 
+    @remembered
     def group_size(self, axes: Axes) -> int:
         return math.prod([self.sizes[axis] for axis in axes])
 

@@ -99,15 +99,16 @@ class CheapestPaths:
             match = self._search(node, limit)
         return None if match is None or match >= limit else match
 
-    def least(self, state: State) -> Cost:
-        """The cost of a state, where it is known; else the state costs no less."""
+    def least(self, state: State, limit: Cost = UNREACHABLE) -> Cost:
+        """The cost of a state, where it is known; else the state costs no less. From a limit on there may be
+        more to it."""
         node = self._space.node(state)
         cost = self._known.get(node)
-        return max(self.relaxation.least(node), self._at_least.get(node, 0)) if cost is None else cost
+        return max(self.relaxation.least(node, limit), self._at_least.get(node, 0)) if cost is None else cost
 
-    def least_in_any_order(self, state: State) -> Cost:
+    def least_in_any_order(self, state: State, limit: Cost = UNREACHABLE) -> Cost:
         """No state costs less that has the axes of each dimension in some order."""
-        return self.relaxation.least_in_any_order(self._space.node(state))
+        return self.relaxation.least_in_any_order(self._space.node(state), limit)
 
     def added(self, state: State) -> Cost:
         """The cost of the moves to a state whose cost has been found, without that of their source."""
@@ -145,7 +146,7 @@ class CheapestPaths:
 
     def _search(self, start: Node, limit: Cost) -> Cost | None:
         left = self.relaxation.least
-        first = left(start)
+        first = left(start, limit)
         numbers = count()
         heap = [(first, first, next(numbers), start, 0)]
         costs: dict[Node, Cost] = {start: 0}
@@ -174,9 +175,9 @@ class CheapestPaths:
                 if node in self.sources:
                     heapq.heappush(heap, (cost + self.sources[node], 0, next(numbers), node, _SOURCE))
             if stage in (0, _EXCHANGE):
-                stages = range(1, len(STAGES))
-                later_stages = ((later, self.relaxation.least_by(node, later)) for later in stages)
-                for later, least in self._groups(node) if stage else later_stages:
+                rest_of, stages = limit - cost, range(1, len(STAGES))
+                later_stages = ((later, self.relaxation.least_by(node, later, rest_of)) for later in stages)
+                for later, least in self._groups(node, rest_of) if stage else later_stages:
                     bound = max(total, cost + least)
                     if bound < limit:
                         heapq.heappush(heap, (bound, rest, next(numbers), node, later))
@@ -188,27 +189,28 @@ class CheapestPaths:
                 known = costs.get(other)
                 if other in done or (known is not None and known <= reached):
                     continue
-                more = left(other)
-                if reached + more >= limit:
+                if reached >= limit or reached + (more := left(other, limit - reached)) >= limit:
                     continue
                 costs[other], came[other] = reached, (node, move)
                 heapq.heappush(heap, (reached + more, more, next(numbers), other, 0))
         self._at_least[start] = limit
         return None
 
-    def _groups(self, node: Node) -> Iterator[tuple[int, Cost]]:
+    def _groups(self, node: Node, limit: Cost) -> Iterator[tuple[int, Cost]]:
         """The groups of axes that an all-to-all may move, and what a way by each costs at least."""
         size, is_even = self._local_bytes(node.parts), not self.kind.uneven
         for stage, (_, axes, _) in enumerate(self._space.shortened(node), EXCHANGES):
-            least = self.relaxation.least_after_exchange(node, axes)
+            least: Cost = 0
             if is_even:
-                least += self._prices.move_in_any_order("all_to_all", self._space.whole(axes), size, size)
-            yield stage, least
+                least = self._prices.move_in_any_order("all_to_all", self._space.whole(axes), size, size)
+            if least < limit:
+                yield stage, least + self.relaxation.least_after_exchange(node, axes, limit - least)
 
     def _moves(self, node: Node, stage: int) -> list[tuple[Cost, StateMove]]:
         """The moves between a state and those that are nearer to the sources, with their costs."""
         moves = self._space.moves(node, stage, self._pending_before if self._is_forward else None)
         fits, bytes_of, price, allows = self._fits, self._local_bytes, self._prices.move, self._allows
+        self._prices.look(len(moves))
         own, priced = bytes_of(node.parts), []
         for move in moves:
             both = (move.other, node) if self._is_forward else (node, move.other)
@@ -243,20 +245,17 @@ class FreePaths(CheapestPaths):
     def cost(self, state: State, limit: Cost | None = None) -> Cost:  # noqa: ARG002 - the same of all states
         return 0
 
-    def least(self, state: State) -> Cost:  # noqa: ARG002
-        return 0
-
-    least_in_any_order = added = least
+    least = least_in_any_order = added = cost
 
 
 class DirectPaths(CheapestPaths):
     """One way between each two states, maybe not the cheapest, over more axes than can be searched."""
 
-    def least(self, state: State) -> Cost:
+    def least(self, state: State, limit: Cost = UNREACHABLE) -> Cost:  # noqa: ARG002 - each is found once
         cost = self.cost(state)
         return UNREACHABLE if cost is None else cost
 
-    def least_in_any_order(self, state: State) -> Cost:  # noqa: ARG002 - nothing is known of that
+    def least_in_any_order(self, state: State, limit: Cost = UNREACHABLE) -> Cost:  # noqa: ARG002 - unknown
         return 0
 
     @cached_property

@@ -4,6 +4,7 @@ each."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import permutations
 from typing import Any, NamedTuple
@@ -25,6 +26,10 @@ _BY_BYTES = ("wire_bytes", "collectives", "flops", "time", "local_steps", "first
 """The order with the objective "bytes"."""
 
 
+class SearchTooLongError(Exception):
+    """A search has looked at more than it may."""
+
+
 class _Line(NamedTuple):
     """The time of a collective over some axes by its bytes: its start, and the sum or the longer of latency
     and seconds per byte; None where it has several lines, as NCCL's ways and what was measured have."""
@@ -44,8 +49,16 @@ class Prices:
         self._device = placed.machine.device
         order = _BY_BYTES if objective == "bytes" else tuple(_WIDTHS)
         self._shift = {name: sum(_WIDTHS[rest] for rest in order[i + 1 :]) for i, name in enumerate(order)}
+        self.looks_left = math.inf
+        """The moves and ways to divide work that a search may still look at."""
         self.bounds: dict[object, Any] = {}
         """`Relaxation`s, and the costs that they share, by all that they depend on."""
+
+    def look(self, count: int) -> None:
+        """Count what a search looks at. Raises `SearchTooLongError` where that is too much."""
+        self.looks_left -= count
+        if self.looks_left < 0:
+            raise SearchTooLongError
 
     def move_in_any_order(self, op: str, axes: Axes, before: int, after: int) -> Cost:
         """The least cost of a move over these axes, in any order in which a spec has them."""

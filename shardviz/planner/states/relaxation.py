@@ -58,7 +58,11 @@ class Relaxation:
         # By group of axes, of arrays of this size: relaxations from other sources have the same.
         costs = prices.bounds.setdefault((space, whole_bytes), {})
         self._costs: dict[tuple[bool, str, int], _GroupCosts] = costs
+        # What it takes to settle a vector, whose moves are lists of vectors.
+        self._looks = 1 + 3 ** len(space.sizes) // 128
         self._found: dict[int, Cost] = {}
+        # The least by a stage next to a vector, and the limit up to which it was sought.
+        self._by_stage: dict[tuple[int, int], tuple[Cost, Cost]] = {}
         self._best: dict[int, Cost] = {}
         for node, cost in sources.items():
             code = self._code(node)
@@ -66,46 +70,38 @@ class Relaxation:
         self._heap = [(cost, code) for code, cost in self._best.items()]
         heapq.heapify(self._heap)
 
-    @remembered
-    def least(self, node: Node) -> Cost:
-        """No way between the sources and a state costs less."""
-        return self._least(self._code(node))
+    def least(self, node: Node, limit: Cost = UNREACHABLE) -> Cost:
+        """No way between the sources and a state costs less; from a limit on there may be more to it."""
+        return self._least(self._code(node), limit)
 
-    def least_in_any_order(self, node: Node) -> Cost:
+    def least_in_any_order(self, node: Node, limit: Cost = UNREACHABLE) -> Cost:
         """No way costs less between the sources and a state with the axes of each dimension in some order."""
         at_home = [axis for axis, dim, _ in node.places if (axis, dim) in self._home_dims]
-        return self.least_after_exchange(node, at_home)
+        return self.least_after_exchange(node, at_home, limit)
 
-    def least_by(self, node: Node, stage: int) -> Cost:
+    def least_by(self, node: Node, stage: int, limit: Cost = UNREACHABLE) -> Cost:
         """No way between the sources and a state costs less that has a move of a stage next to this."""
-        return self._least_by(self._code(node), stage)
-
-    @remembered
-    def _least_by(self, code: int, stage: int) -> Cost:
-        least = UNREACHABLE
-        for op in STAGES[stage]:
-            costs = self._costs_of(self._moves_back, op, code)
-            for group, after in self._moves_back.of(op, code):
-                least = min(least, costs[group] + self._least(after))
+        code = self._code(node)
+        least, sought = self._by_stage.get((code, stage), (0, 0))
+        if sought <= least < limit:
+            least = limit
+            for op in STAGES[stage]:
+                costs = self._costs_of(self._moves_back, op, code)
+                for group, after in self._moves_back.of(op, code):
+                    if (cost := costs[group]) < least:
+                        least = min(least, cost + self._least(after, least - cost))
+            self._by_stage[code, stage] = least, limit
         return least
 
-    def least_after_exchange(self, node: Node, axes: Iterable[str]) -> Cost:
+    def least_after_exchange(self, node: Node, axes: Iterable[str], limit: Cost = UNREACHABLE) -> Cost:
         """No way costs less between the sources and the states that an all-to-all of axes makes of one: the
-        least for its vector, but with these axes away, or at home where they have one."""
-        code, units = self._code(node), []
+        least for its vector, but with these axes at home, which costs no more than away, where they have
+        one."""
+        code = self._code(node)
         for axis in axes:
             unit = self._units[axis]
-            code += (AWAY - code // unit % 4) * unit
-            if axis in self._with_home:
-                units.append(unit)
-        return self._least_with_either(code, *units)
-
-    @remembered
-    def _least_with_either(self, code: int, *units: int) -> Cost:
-        codes = [code]
-        for unit in units:
-            codes += [code - unit for code in codes]
-        return min(map(self._least, codes))
+            code += ((HOME if axis in self._with_home else AWAY) - code // unit % 4) * unit
+        return self._least(code, limit)
 
     @remembered
     def _code(self, node: Node) -> int:
@@ -115,12 +111,15 @@ class Relaxation:
         words |= dict.fromkeys(node.state[1], PENDING)
         return sum(words[axis] * unit for axis, unit in self._units.items())
 
-    def _least(self, code: int) -> Cost:
-        """Settle vectors until this one is (Dijkstra)."""
+    def _least(self, code: int, limit: Cost) -> Cost:
+        """Settle vectors until this one is, or all that are left cost as much as a limit (Dijkstra)."""
         best, distances, heap = self._best, self._found, self._heap
         while code not in distances:
             if not heap:
                 return UNREACHABLE
+            if heap[0][0] >= limit:
+                return heap[0][0]
+            self._prices.look(self._looks)
             cost, settled = heapq.heappop(heap)
             if settled in distances:
                 continue
