@@ -153,11 +153,14 @@ class DualBounds:
         self._single = {name: np.zeros(size) for name, size in sizes.items()}
         joint: dict[tuple[str, str], Table] = {}
         for factor in factors:
-            table = np.minimum(factor.table, most)
-            if len(factor.variables) == 1:
-                self._single[factor.variables[0]] += table
+            table, names = np.minimum(factor.table, most), factor.variables
+            if len(names) == 2 and 1 in table.shape:
+                # Of a variable with one value a table is over the other alone.
+                names, table = (names[1:], table[0]) if len(table) == 1 else (names[:1], table[:, 0])
+            if len(names) == 1:
+                self._single[names[0]] += table
             else:
-                middle, other = factor.variables
+                middle, other = names
                 joint[middle, other] = joint.get((middle, other), 0.0) + table
         around: dict[str, list[str]] = {}
         for middle, other in joint:

@@ -43,11 +43,14 @@ from shardviz.planner.search.rules import SearchAxis, ShardingRules
 from shardviz.planner.states.moves import Axes, spec_of
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import human_bytes
+from shardviz.units import seconds as human_seconds
 
 LITTLE = 1e-3
 """The least weight of a side of the longer of two: of equal sums the one with less of it is chosen."""
 HALVINGS = 8
 """How often the range of the price of memory is halved."""
+FEW = 2
+"""The same on a mesh that is slow."""
 MAX_SHARES = 8
 """Shares of hidden communication that are tried."""
 ROUNDING = 1e-9
@@ -57,6 +60,10 @@ CLOSE = 1e-3
 MAX_MESHES = 20_000
 MAX_INTERLEAVE = 8
 """Runs of layers of a stage."""
+COPYING = ("data", "fsdp")
+"""Kinds of axes that split the examples."""
+SLOW = 2.0
+"""A mesh that takes as many times the best one's seconds is slow: no batch is taken in parts there."""
 DOUBLINGS = 12
 """Machines that are tried, each of twice as many devices as the one before."""
 
@@ -124,12 +131,14 @@ class MeshSharding:
 @dataclass(frozen=True)
 class InfeasibleMesh:
     """A mesh on which no sharding is possible, with the limit it breaks. `memory_bytes` are the fewest that a
-    device would hold, 0 where that is not the limit. One that `is_skipped` has too many shardings."""
+    device would hold, 0 where that is not the limit. One that `is_skipped` has too many shardings. With more
+    memory a step would take `least_seconds` or more."""
 
     mesh: Mesh
     reason: str
     memory_bytes: int = 0
     is_skipped: bool = False
+    least_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -172,8 +181,15 @@ def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
     least_seconds = question.flops / (peak * machine.devices) if peak else 0.0
     answer = MeshRanking(question, meshes=len(meshes), least_seconds=least_seconds)
     ways: dict[Axes, DirectWays] = {}
-    for number, mesh in enumerate(meshes, 1):
-        outcome, shardings = _on_mesh(question, mesh, ways)
+    kinds = {axis.name: axis.kind for axis in question.axes}
+
+    def others(mesh: Mesh) -> int:
+        return mesh.size // prod(size for axis, size in mesh.shape.items() if kinds[axis] in COPYING)
+
+    # Meshes that are slow are looked at last: less needs to be known of them.
+    for number, mesh in enumerate(sorted(meshes, key=others), 1):
+        slow = SLOW * min((row.seconds for row in answer.found[:1]), default=inf)
+        outcome, shardings = _on_mesh(question, mesh, ways, slow)
         if isinstance(outcome, InfeasibleMesh):
             answer = replace(answer, infeasible=(*answer.infeasible, outcome))
         else:
@@ -249,7 +265,7 @@ Outcome = tuple[MeshSharding | InfeasibleMesh, int]
 """The best on a mesh, and how many shardings it has."""
 
 
-def _on_mesh(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays]) -> Outcome:
+def _on_mesh(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], slow: float) -> Outcome:
     """The best of all that may be chosen; meshes with the same axes of more than one device share `ways`."""
     pipeline = next((axis.name for axis in question.axes if axis.kind == "pipeline"), "")
     stages = mesh.axis_size(pipeline) if pipeline else 1
@@ -258,21 +274,24 @@ def _on_mesh(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays])
     if layers % runs:
         return InfeasibleMesh(mesh, f"{layers} layers are not divisible into {runs} parts of a pipeline"), 0
     one = PipelineStage(pipeline, stages, layers / stages, 1)
-    copies = tuple(
-        axis.name for axis in question.axes if axis.kind == "data" and mesh.axis_size(axis.name) > 1
-    )
-    optimizer = question.training and question.training.optimizer
-    given = optimizer.over if optimizer else ()
+    optimizer = question.training.optimizer if question.training else None
+    kinds = {axis.name: axis.kind for axis in question.axes}
+    copies = tuple(axis for axis, size in mesh.shape.items() if kinds[axis] == "data" and size > 1)
+    given, copies = (optimizer.over, copies) if optimizer else ((), ())
     outcomes = {}
     for over in dict.fromkeys((given, given or copies)):
         for remat, asked in question.by_remat.items():
-            outcomes[remat, over] = _best_stages(asked.sharded_over(over), mesh, ways, one)
+            outcomes[remat, over] = _best_stages(asked.sharded_over(over), mesh, ways, one, slow)
         # The state of the optimizer is sharded over copies of parameters where memory asks for it.
-        if _is_unlimited(min(outcomes.values(), key=_order)[0]):
+        if _is_settled(min(outcomes.values(), key=_order)[0], slow):
             break
     (remat, over), (best, shardings) = min(outcomes.items(), key=lambda item: _order(item[1]))
-    own = over if optimizer else ()
-    return (replace(best, remat=remat, over=own) if isinstance(best, MeshSharding) else best), shardings
+    if isinstance(best, MeshSharding):
+        return replace(best, remat=remat, over=over), shardings
+    if best.least_seconds > slow:
+        least = human_seconds(best.least_seconds)
+        best = replace(best, reason=f"{best.reason}, and where it fits takes {least} or more")
+    return best, shardings
 
 
 def _order(outcome: Outcome) -> tuple[float, ...]:
@@ -283,20 +302,22 @@ def _order(outcome: Outcome) -> tuple[float, ...]:
     return 1.0, result.memory_bytes or inf
 
 
-def _is_unlimited(result: MeshSharding | InfeasibleMesh) -> bool:
-    """Return whether less memory would change nothing."""
+def _is_settled(result: MeshSharding | InfeasibleMesh, slow: float) -> bool:
+    """Return whether less memory would change nothing, or nothing that is not `slow`."""
+    if result.least_seconds > slow:
+        return True
     if isinstance(result, InfeasibleMesh):
         return not result.memory_bytes
-    return not result.is_limited
+    return not result.is_limited or result.seconds <= result.least_seconds * (1 + CLOSE)
 
 
 def _best_stages(
-    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], one: PipelineStage
+    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], one: PipelineStage, slow: float
 ) -> Outcome:
     """The best numbers of microbatches and of runs of layers: from one pair to a better one beside it. One
     stage takes several microbatches only where memory is what limits it."""
     kinds = {axis.name: axis.kind for axis in question.axes}
-    copies = prod(size for axis, size in mesh.shape.items() if kinds[axis] in ("data", "fsdp"))
+    copies = prod(size for axis, size in mesh.shape.items() if kinds[axis] in COPYING)
     examples = max(1, question.problem.arguments[0].shape[0] // copies)
     microbatches, interleave = question.microbatches, question.interleave
     if one.stages == 1:
@@ -309,21 +330,28 @@ def _best_stages(
         is_asked = microbatches in (None, count) and interleave in (None, runs)
         if (count, runs) not in looked_at and is_asked and (is_usual or not looked_at):
             stage = one._replace(microbatches=count, interleave=runs)
-            looked_at[count, runs] = _of_stage(question, mesh, ways, stage)
+            looked_at[count, runs] = _of_stage(question, mesh, ways, stage, slow)
 
     usual, most = gcd(4 * one.stages, examples), examples & -examples
     here = microbatches or (usual if one.stages > 1 else 1), interleave or 1
     look_at(*here)
     if one.stages == 1 and microbatches is None:
         result = looked_at[here][0]
-        if _is_unlimited(result):
+        if _is_settled(result, slow):
             return looked_at[here]
         if isinstance(result, InfeasibleMesh):
-            # More parts hold less, but for gradients that then lie beside activations.
-            here = most, 1
-            look_at(*here)
-            if isinstance(looked_at[here][0], InfeasibleMesh):
+            # More parts hold less, but for gradients that then lie beside activations. Fewer are faster.
+            low, high = 1, most
+            look_at(high, 1)
+            if isinstance(looked_at[high, 1][0], InfeasibleMesh):
                 return min(looked_at.values(), key=_order)
+            while low * 2 < high:
+                middle = low << (high // low).bit_length() // 2
+                look_at(middle, 1)
+                low, high = (
+                    (middle, high) if isinstance(looked_at[middle, 1][0], InfeasibleMesh) else (low, middle)
+                )
+            here = high, 1
     while True:
         count, runs = here
         for near in (2 * count, runs), (count // 2, runs), (count, 2 * runs), (count // 2, 2 * runs):
@@ -335,7 +363,7 @@ def _best_stages(
 
 
 def _of_stage(
-    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], stage: PipelineStage
+    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], stage: PipelineStage, slow: float
 ) -> Outcome:
     layers = stage.layers
     held = {
@@ -352,13 +380,13 @@ def _of_stage(
         return InfeasibleMesh(mesh, reason), 0
     limit = question.machine.device.limit_bytes
     bubble = stage.bubble
-    search = MeshSearch(tables, question.overlap, layers, bubble, limit)
+    search = MeshSearch(tables, question.overlap, layers, bubble, limit, slow)
     try:
         best = search.best()
-        if best is None:
+        if isinstance(best, float):
             least = round(search.smallest().memory)
             reason = f"each device would hold {human_bytes(least)} of {human_bytes(limit or 0)}"
-            return InfeasibleMesh(mesh, reason, least), tables.shardings
+            return InfeasibleMesh(mesh, reason, least, least_seconds=best), tables.shardings
     except TooWideError:
         return InfeasibleMesh(mesh, "too many shardings to search", is_skipped=True), 0
     sharding, time, machine = best.sharding, best.time, question.machine
@@ -470,32 +498,35 @@ class StepSharding:
 @dataclass(frozen=True)
 class MeshSearch:
     """The search on one mesh: `layers` are those of a device, `limit` the bytes that it may hold, if known;
-    `bubble` is what a pipeline waits, as a part of the rest."""
+    `bubble` is what a pipeline waits, as a part of the rest. A mesh where a step takes `slow` seconds or more
+    is looked at less closely."""
 
     tables: ProgramTables
     overlap: Overlap
     layers: float
     bubble: float
     limit: int | None
+    slow: float = inf
 
-    def best(self) -> StepSharding | None:
-        """The fastest that fits; None where none does."""
+    def best(self) -> StepSharding | float:
+        """The fastest that fits; where none does, the least seconds that any takes."""
         free = self._fastest(0.0)
         if self._fits(free):
             return free
         smallest = self.smallest()
         if self.limit is None or smallest.memory > self.limit:
-            return None
+            return free.least
         fastest = StepSharding(
             smallest, step_time(smallest, self.overlap, self.layers, self.bubble), free.least
         )
         low, high = 0.0, free.time.seconds / self.limit
-        for _ in range(HALVINGS):
+        halvings = HALVINGS if free.least < self.slow else FEW
+        for _ in range(halvings):
             if self._fits(candidate := self._fastest(high)):
                 fastest = min(fastest, candidate, key=lambda one: one.time.seconds)
                 break
             low, high = high, high * 16
-        for _ in range(HALVINGS):
+        for _ in range(halvings):
             middle = (low * high) ** 0.5 if low else high / 16
             if self._fits(candidate := self._fastest(middle)):
                 high = middle

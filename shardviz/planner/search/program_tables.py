@@ -7,7 +7,7 @@ of which `least_sum` finds. The moves are those of `direct_moves`, found once fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import inf, prod
@@ -254,6 +254,10 @@ class ProgramTables:
             for name, array in self.arrays.items()
             if roles.leader(name) == name
         }
+        same: dict[tuple[State, ...], tuple[State, ...]] = {}
+        self.states = {name: same.setdefault(states, states) for name, states in self.states.items()}
+        self._choices: dict[object, tuple[WorkChoice, ...]] = {}
+        self._tables: dict[object, Table] = {}
         self.statements = [self._statement(part) for part in problem.parts]
 
     @property
@@ -294,17 +298,28 @@ class ProgramTables:
             seconds = self._prices.work_seconds(flops, traffic, dtype)
             return times * flops, times * traffic, times * seconds
 
-        choices = []
-        for split in self.rules.splits(part).every([pending] * len(part.operands)):
-            states = (*split.operands, split.made)
-            shapes = (
-                self._of_microbatch(array, self.moves.local_shape(array.shape, dims), times)
-                for array, (dims, _) in zip(arrays, states, strict=True)
-            )
-            choices.append(WorkChoice(states, *work_of(*shapes)))
+        def choices() -> Iterator[WorkChoice]:
+            for split in self.rules.splits(part).every([pending] * len(part.operands)):
+                states = (*split.operands, split.made)
+                shapes = (
+                    self._of_microbatch(array, self.moves.local_shape(array.shape, dims), times)
+                    for array, (dims, _) in zip(arrays, states, strict=True)
+                )
+                yield WorkChoice(states, *work_of(*shapes))
+
         variables = tuple(roles.leader(array.name) for array in arrays)
         hideable = tuple(roles.is_hideable(array.name, part.phase) for array in arrays)
-        return StatementTable(part, tuple(choices), arrays, variables, hideable)
+        # Statements that are alike, such as those that are computed again, share their choices.
+        names = [array.name for array in arrays]
+        own = [
+            (array.shape, array.dtype, variable in roles.parameters, names.index(array.name))
+            for array, variable in zip(arrays, variables, strict=True)
+        ]
+        alike = (part.einsum, part.function, part.merged, part.whole, part.number, part.phase == "optimizer")
+        key = (*alike, bool(pending), *own)
+        if key not in self._choices:
+            self._choices[key] = tuple(choices())
+        return StatementTable(part, self._choices[key], arrays, variables, hideable)
 
     def _of_microbatch(self, array: ShardedArray, shape: Shape, microbatches: int) -> Shape:
         """A device's shard of an array, of one part of the examples."""
@@ -317,11 +332,12 @@ class ProgramTables:
     def _bytes(self, array: ShardedArray, state: State) -> int:
         return self.moves.local_bytes(array.shape, array.dtype, self._own(array, state)[0])
 
-    @remembered
     def _own(self, array: ShardedArray, state: State) -> State:
         """The state of an array where the one that leads it has `state`."""
-        if array.name not in self._updated:
-            return state
+        return self._updated_state(array, state) if array.name in self._updated else state
+
+    @remembered
+    def _updated_state(self, array: ShardedArray, state: State) -> State:
         spec = state_spec(array.with_spec(spec_of(state)), self._over, self.rules.mesh)
         return spec.dims, state[1]
 
@@ -334,16 +350,18 @@ class ProgramTables:
     def _moves(self, number: int) -> list[Table]:
         """For each operand of a statement, and last the result, seconds by split and state."""
         statement = self.statements[number]
-        needed = zip(*(choice.states for choice in statement.choices), strict=True)
-        moved = map(self._moved, [statement.part] * len(statement.arrays), statement.arrays)
-        states = (
-            tuple(self._own(array, state) for state in self.states[name])
-            for array, name in zip(statement.arrays, statement.variables, strict=True)
-        )
-        *operands, made = zip(moved, states, needed, strict=True)
-        before = (self.moves.table(array, given, own).T for array, given, own in operands)
-        array, given, own = made
-        return [*before, self.moves.table(array, own, given)]
+        tables, last = [], len(statement.arrays) - 1
+        for index, (array, name) in enumerate(zip(statement.arrays, statement.variables, strict=True)):
+            moved, given = self._moved(statement.part, array), self.states[name]
+            key = (id(statement.choices), index, moved, id(given), array.name in self._updated)
+            if key not in self._tables:
+                needed = tuple(choice.states[index] for choice in statement.choices)
+                given = tuple(self._own(array, state) for state in given)
+                pair = (needed, given) if index == last else (given, needed)
+                table = self.moves.table(moved, *pair)
+                self._tables[key] = table if index == last else table.T
+            tables.append(self._tables[key])
+        return tables
 
     def _moved(self, part: Statement, array: ShardedArray) -> MovedArray:
         """An array of a statement as it is moved: an activation with each part of the batch, a parameter or
