@@ -100,7 +100,7 @@ def layers_text(model: Model, batch: int, sequence: int, *, decodes: bool = Fals
     assert part.kind is not None
     tokens = Tokens(batch, sequence, PartitionSpec(((), ())), decodes)
     text = _text(part, of, tokens, False).format_map(written)
-    known = part.sizes | {"b": batch, "t": sequence, "s": sequence}
+    known = part.sizes | {"b": batch, "t": sequence, "s": sequence, "m": 1}
     if decodes:
         known |= {"t": 1, "s": min(sequence, part.kind.window or sequence)}
     used = {dim for dims in re.findall(r"\[([^\]]*)\]", text) for dim in dims.split(",")}
@@ -194,6 +194,8 @@ def _problem(
     written = {name: f"{name}[{','.join(letters)}]" for name, (letters, *_) in weights.items()}
     lowered = read_program(text.format_map(written), {})
     known = part.sizes | {"b": tokens.batch, "t": tokens.length, "s": tokens.sequence}
+    known["m"] = split.mesh.group_size(tokens.spec.dims[0])
+    known["b"] = -(-tokens.batch // known["m"]) * known["m"]
     stream = PartitionSpec((*tokens.spec.dims, ()))
     specs = {"x": stream, "y": stream} | dict.fromkeys(("tokens", "labels", "loss"), tokens.spec)
     # A layer converts its weights to the dtype of the activations.
@@ -280,7 +282,7 @@ def _layer(part: DecoderPart, of: Architecture, kind: LayerKind, tokens: Tokens)
     yield f"middle = x + {attention}"
     yield f"norm2 = rms_norm(middle, d, {{{norm}}})"
     if kind.experts_per_token:
-        yield from _experts(of, kind, "b" if tokens.decodes else "t")
+        yield from _experts(of, kind, tokens)
     else:
         yield from _mlp("mlp_out", of, "")
     yield f"y = middle + {mlp}"
@@ -338,18 +340,24 @@ def _mlp(made: str, of: Architecture, before: str) -> Iterator[str]:
     yield f"{made}[b,t,d] = ({of.activation}({gate}) * {up}) * {{{down}_proj}}"
 
 
-def _experts(of: Architecture, kind: LayerKind, along: str) -> Iterator[str]:
-    """Each of the tokens `along` a dimension goes to the places of its experts, and to a shared one."""
-    other, has_shared = "t" if along == "b" else "b", "u" in dict(kind.sizes)
+def _experts(of: Architecture, kind: LayerKind, tokens: Tokens) -> Iterator[str]:
+    """Tokens go to the slots of their experts, and to a shared one: those of a sequence, or of a step that
+    decodes those of each m shards of the batch, j in each."""
+    has_shared = "u" in dict(kind.sizes)
     gate, up, down = (f"{{{name}}}" for name in expert_roles(of))
-    yield f"chosen = top_k(softmax(norm2 * {{router}}, e), e, {kind.experts_per_token})"
-    yield f"places = slots(chosen, {along}, c)"
-    yield f"sent[e,{other},c,d] = places * norm2"
-    yield f"gate[e,{other},c,f] = sent * {gate}"
-    yield f"up[e,{other},c,f] = sent * {up}"
-    yield f"made[e,{other},c,d] = ({of.activation}(gate) * up) * {down}"
-    yield "shares[b,t,e,c] = places * chosen"
-    yield f"{'taken' if has_shared else 'mlp_out'}[b,t,d] = made * shares"
+    source, dims, along = ("routed", "m,j,t", "j") if tokens.decodes else ("norm2", "b,t", "t")
+    sent = dims.replace(along, "c")
+    if tokens.decodes:
+        yield "routed[m,j,t,d] = reshape(norm2, b = m * j)"
+    yield f"chosen[{dims},e] = top_k(softmax({source} * {{router}}, e), e, {kind.experts_per_token})"
+    yield f"sent[e,{sent},d] = dispatch({source}, chosen, {along}, c)"
+    yield f"gate[e,{sent},f] = sent * {gate}"
+    yield f"up[e,{sent},f] = sent * {up}"
+    yield f"made[e,{sent},d] = ({of.activation}(gate) * up) * {down}"
+    made = "taken" if has_shared else "mlp_out"
+    yield f"{'combined' if tokens.decodes else made}[{dims},d] = combine(made, chosen, {along}, c)"
+    if tokens.decodes:
+        yield f"{made}[b,t,d] = reshape(combined, b = m * j)"
     if has_shared:
         yield from _mlp("shared", of, "shared_")
         share = "shared"

@@ -104,7 +104,9 @@ class ServingAnswer:
                     held = sum(array.bytes_per_device(self.question.mesh) for array in own)
                     # Padding, and slots of experts that no token takes, are no sequences.
                     slots = any("c" in array.dims for array in operands)
-                    room = sizes["c"] * sizes["e"] / kind.experts_per_token if slots else sizes["b"]
+                    room = (
+                        sizes["m"] * sizes["c"] * sizes["e"] / kind.experts_per_token if slots else sizes["b"]
+                    )
                     read += problem.layers * held
                     flops, dtype = flops + problem.layers * priced.flops / room, priced.step.dtype
         peak, bandwidth = device.flops_per_second(dtype), device.hbm_bandwidth

@@ -124,8 +124,8 @@ class ModelFamily:
     """The architecture of a `model_type`, so far as its config does not say it; `head_size` is the usual one,
     0 where the width is divided among the heads. Of so many layers, `period`, the last attends to all tokens;
     all `others`, which with 0 are all, are of this type. `experts` and `shared` are the keys of the widths of
-    an expert, and of one that all tokens take; `dense` that of an MLP of no experts. `usual` are the sizes
-    that a config may leave out."""
+    an expert, and of one that all tokens take; `dense` that of an MLP of no experts. `usual` are sizes
+    that a config may leave out, `keys` its own for those of all others."""
 
     activation: Literal["silu", "gelu"] = "silu"
     norms: int = 2
@@ -140,89 +140,38 @@ class ModelFamily:
     shared: str = ""
     dense: str = "intermediate_size"
     usual: Mapping[str, int] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
 
 
-_GEMMA_2 = ModelFamily(
-    "gelu",
-    norms=4,
-    tied=True,
-    head_size=256,
-    period=2,
-    others="sliding_attention",
-    usual={"sliding_window": 4096},
-)
-FAMILIES = {
-    "llama": ModelFamily(),
-    "mistral": ModelFamily(period=0, others="sliding_attention"),
-    "mixtral": ModelFamily(period=0, others="sliding_attention", experts="intermediate_size"),
-    "qwen2": ModelFamily(qkv_bias=True),
-    "qwen3": ModelFamily(qk_norm=True, head_size=128),
-    "qwen3_moe": ModelFamily(qk_norm=True, head_size=128, experts="moe_intermediate_size"),
-    "qwen3_next": ModelFamily(
-        qk_norm=True,
-        head_size=256,
-        period=4,
-        others="linear_attention",
-        experts="moe_intermediate_size",
-        shared="shared_expert_intermediate_size",
-    ),
-    "gemma": ModelFamily("gelu", tied=True, head_size=256),
-    "gemma2": ModelFamily(
-        *("gelu", 4, True),
-        head_size=256,
-        period=2,
-        others="sliding_attention",
-        usual={"sliding_window": 4096},
-    ),
-    "gemma3_text": replace(
-        _GEMMA_2,
-        qk_norm=True,
-        period=6,
-        usual={
-            "vocab_size": 262208,
-            "num_attention_heads": 8,
-            "num_key_value_heads": 4,
-            "sliding_window": 4096,
-            "max_position_embeddings": 131072,
-        },
-    ),
-    "gpt2": ModelFamily("gelu", tied=True),
-    "gpt_oss": ModelFamily(
-        qkv_bias=True, head_size=64, period=2, others="sliding_attention", experts="intermediate_size"
-    ),
-    "deepseek_v3": ModelFamily(
-        mixer="latent", experts="moe_intermediate_size", shared="moe_intermediate_size"
-    ),
-    "llama4_text": ModelFamily(
-        head_size=128,
-        period=4,
-        others="chunked_attention",
-        experts="intermediate_size",
-        shared="intermediate_size",
-        dense="intermediate_size_mlp",
-    ),
-    "mamba2": ModelFamily(mixer="mamba2", tied=True, usual={"max_position_embeddings": 2**20}),
-}
-"""By `model_type`."""
+@cache
+def families() -> dict[str, ModelFamily]:
+    """By `model_type`."""
+    text = files(__package__).joinpath("families.toml").read_text(encoding="utf-8")
+    return {name: ModelFamily(**fields) for name, fields in tomllib.loads(text).items()}
+
+
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
 """The keys of the number of experts: the second until transformers 4 for some families, the first since 5."""
 PERIODS = ("sliding_window_pattern", "full_attention_interval")
 EXPERT_STEPS = ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq")
 """The keys of how many layers there are for one of all tokens, and for one of experts."""
 WINDOWS = {"sliding_attention": "sliding_window", "chunked_attention": "attention_chunk_size"}
-LAYER_TYPES = ("full_attention", *WINDOWS, "linear_attention")
-
-_KEYS = {
-    "gpt2": {
-        "hidden_size": "n_embd",
-        "num_attention_heads": "n_head",
-        "num_hidden_layers": "n_layer",
-        "intermediate_size": "n_inner",
-        "max_position_embeddings": "n_positions",
+LATENT = {"k": "num_attention_heads", "l": "kv_lora_rank", "n": "qk_nope_head_dim"}
+LATENT |= {"r": "qk_rope_head_dim", "h": "v_head_dim"}
+STATES = {
+    "mamba2": dict(
+        zip("kghnw", ("num_heads", "n_groups", "head_dim", "state_size", "conv_kernel"), strict=True)
+    ),
+    "delta": {
+        "k": "linear_num_value_heads",
+        "g": "linear_num_key_heads",
+        "h": "linear_value_head_dim",
+        "n": "linear_key_head_dim",
+        "w": "linear_conv_kernel_dim",
     },
-    "mamba2": {"num_attention_heads": "num_heads"},
 }
-"""The keys of families for those of all others."""
+"""The keys of sizes by their letters, of latent attention and of mixers with a state."""
+LAYER_TYPES = ("full_attention", *WINDOWS, "linear_attention")
 
 
 def read_architecture(config: StrictTable) -> Architecture:
@@ -235,8 +184,8 @@ def read_architecture(config: StrictTable) -> Architecture:
 
 class _ConfigReader:
     def __init__(self, config: StrictTable) -> None:
-        self.config, self.name = config, config.choice("model_type", tuple(FAMILIES))
-        self.family, self.key_of = FAMILIES[self.name], _KEYS.get(self.name, {})
+        self.config, self.name = config, config.choice("model_type", tuple(families()))
+        self.family, self.key_of = families()[self.name], families()[self.name].keys
 
     def size(self, key: str, usual: int = 0, most: int = MOST) -> int:
         """A size from 1 to `most`; the usual one where the key is missing, or null."""
@@ -307,9 +256,7 @@ class _ConfigReader:
         else:
             seen = 0
         mixer = "delta" if word == "linear_attention" else self.family.mixer
-        sizes = {"attention": self._attention, "latent": self._latent, "mamba2": self._mamba2}
-        own = sizes.get(mixer, self._delta)()
-        taken = 0
+        own, taken = self._state(mixer) if mixer in STATES else self._heads(), 0
         if has_experts:
             own |= {"f": self.size(self.family.experts), "e": self.optional(*EXPERTS), "i": 1}
             if self.family.shared:
@@ -320,7 +267,10 @@ class _ConfigReader:
             own["f"] = self.size(self.family.dense, usual)
         return LayerKind(mixer, tuple(own.items()), seen, taken)
 
-    def _attention(self) -> dict[str, int]:
+    def _heads(self) -> dict[str, int]:
+        if self.family.mixer == "latent":
+            own = {letter: self.size(key) for letter, key in LATENT.items()}
+            return own | {"q": self.optional("q_lora_rank")}
         width, heads = self.size("hidden_size"), self.size("num_attention_heads")
         kv_heads = heads if self.name == "gpt2" else self.size("num_key_value_heads", heads)
         if heads % kv_heads:
@@ -333,22 +283,11 @@ class _ConfigReader:
             self.config.fail(key, f"{width} is not a multiple of the {heads} heads", "give head_dim")
         return {"k": kv_heads, "g": heads // kv_heads, "h": head_size or width // heads}
 
-    def _latent(self) -> dict[str, int]:
-        keys = {"k": "num_attention_heads", "l": "kv_lora_rank", "n": "qk_nope_head_dim"}
-        keys |= {"r": "qk_rope_head_dim", "h": "v_head_dim"}
-        return {letter: self.size(key) for letter, key in keys.items()} | {"q": self.optional("q_lora_rank")}
-
-    def _mamba2(self) -> dict[str, int]:
-        heads, groups = self.size("num_attention_heads"), self.size("n_groups")
-        keys = {"h": "head_dim", "n": "state_size", "w": "conv_kernel"}
-        own = {"g": groups, "k": heads // groups} | {letter: self.size(key) for letter, key in keys.items()}
-        return own | {"i": 1}
-
-    def _delta(self) -> dict[str, int]:
-        groups, heads = self.size("linear_num_key_heads"), self.size("linear_num_value_heads")
-        keys = {"n": "linear_key_head_dim", "h": "linear_value_head_dim", "w": "linear_conv_kernel_dim"}
-        own = {"g": groups, "k": heads // groups} | {letter: self.size(key) for letter, key in keys.items()}
-        return own | {"i": 1}
+    def _state(self, mixer: str) -> dict[str, int]:
+        """Groups of heads that share keys, or what Mamba 2 has in their place, and the sizes of a state."""
+        keys = STATES[mixer]
+        own = {letter: self.size(key) for letter, key in keys.items()}
+        return own | {"k": own["k"] // own["g"], "i": 1}
 
 
 def _dtype(config: StrictTable, usual: str) -> str:

@@ -459,7 +459,8 @@ def evaluated(
     """The result of a statement; along a dimension that only the result has, values are repeated."""
     made, known = part.einsum.result, {dim for dims in part.einsum.operands for dim in dims}
     new = [dim for dim in made if dim not in known]
-    if not new or part.function in ("slots", "reshape", "pick_gradient", "slice", "concatenate"):
+    is_own = ("slots", "dispatch", "combine_gradient", "reshape", "pick_gradient", "slice", "concatenate")
+    if not new or part.function in is_own:
         return value(part, operands, devices, indices)
     kept = tuple(dim for dim in made if dim in known)
     sizes = dict(zip(made, part.result.shape, strict=True)) | dict(lengths or {})

@@ -297,6 +297,15 @@ def value(
             x, along = operands[0], axis(part.whole[0], dims[0])
             rank = np.argsort(np.argsort(-x, axis=along, kind="stable"), axis=along, kind="stable")
             return einsum(dims, [np.where(rank < int(part.number or 1), x, 0)], result)
+        case "dispatch" | "dispatch_gradient" | "combine" | "combine_gradient" | "combine_gates_gradient":
+            every = [dim for own in (*dims, result) for dim in own]
+            (made,) = (dim for dim in every if every.count(dim) == 1)
+            taken = operands[-1] > 0
+            place = np.where(taken, np.cumsum(taken, axis=axis(part.whole[0], dims[-1])) - 1, -1)
+            filled = np.asarray(place[..., None] == beside(held(made), len(dims[-1])), dtype=float)
+            if part.function in ("combine", "combine_gradient"):
+                filled = filled * operands[-1][..., None]
+            return einsum([*dims[:-1], (*dims[-1], made)], [*operands[:-1], filled], result)
         case "slots":
             (made,) = (dim for dim in result if dim not in dims[0])
             taken = operands[0] > 0

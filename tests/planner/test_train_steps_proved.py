@@ -54,6 +54,19 @@ PROGRAMS = {
         "X=X__,W=_Y,V=_Y,C=_Y,O=Y_,Y=X__",
         "b=2,t=4,d=4,e=4,k=3",
     ),
+    "latent attention": (
+        "Q[b,t,n,h] = X[b,t,d] * WQ[d,n,h]; P[b,t,n,r] = X * WP[d,n,r]; R[b,s,r] = X[b,s,d] * WR[d,r]; "
+        "L[b,s,l] = X[b,s,d] * A[d,l]; K[b,s,n,h] = L * WK[l,n,h]; V[b,s,n,v] = L * WV[l,n,v]; "
+        "Y = X + causal_attention(Q, K, V, P, R) * WO[n,v,d]",
+        "X=X__,A=__,WK=_Y_,WV=_Y_,WR=__,WQ=_Y_,WP=_Y_,WO=Y__,Y=X__",
+        "b=2,t=4,d=4,l=3,n=2,h=3,v=4,r=2",
+    ),
+    "experts": (
+        "G = top_k(softmax(X[b,t,d] * R[d,e], e), e, 2); D = dispatch(X, G, t, c); "
+        "H[e,b,c,f] = D * W[e,d,f]; O[e,b,c,d] = silu(H) * V[e,f,d]; Y = combine(O, G, t, c)",
+        "X=X__,R=__,W=X_Y,V=XY_,Y=X__",
+        "b=2,t=4,d=4,e=4,f=4,c=3",
+    ),
     "masks": (
         "H = dropout(X[b,t,d] * W[d,f], M[b,t,f], 0.5); S[b,t,s] = H * H[b,s,f]; P = where(N[t,s], S, -9); "
         "Y[b,t,d] = where(N, P, S * S) * X[b,s,d]",
@@ -65,6 +78,9 @@ ALONE = {
     "Y = window_attention(Q[b,t,n,h], K[b,s,n,h], V[b,s,n,h], 3)": "btnh",
     "Y = causal_attention(Q[b,t,n,g,h], K[b,s,n,h], V[b,s,n,h])": "btngh",
     "Y = causal_attention(Q[b,t,n,h], K[b,s,n,h], V[b,s,n,v])": "btnhv",
+    "Y = attention(Q[b,t,n,h], K[b,s,h], K, P[b,t,n,r], R[b,s,r])": "btnhr",
+    "Y = dispatch(X[b,t,d], G[b,t,e], t, c)": "btdec",
+    "Y = combine(O[e,b,c,d], G[b,t,e], t, c)": "btdec",
     "Y = rotary(X[b,t,n,h] + X, t)": "btnh",
     "Y = cumsum(X[b,t,d], t)": "btd",
     "Y = scan(A[b,t], X[b,t,d], t)": "btd",

@@ -95,6 +95,11 @@ def value_pieces(part: Statement) -> Iterator[str | int]:
         yield from (f"{function}(", *every, *beside, ")")
 
 
+def places_dim(einsum: Einsum) -> str:
+    """The dimension of places of tokens with their experts: no other array of the statement has it."""
+    return next(dim for dim in einsum.dims if [*chain(*einsum.operands, einsum.result)].count(dim) == 1)
+
+
 def _words_beside(part: Statement, function: str) -> Iterator[str]:
     if function in ("sum", "mean", "mean_square", "max", "sum_exp", "pick"):
         yield from part.einsum.contracted
@@ -103,8 +108,10 @@ def _words_beside(part: Statement, function: str) -> Iterator[str]:
             yield f"{whole} = {' * '.join(factors)}"
     elif part.along:
         yield from part.einsum.contracted if function == "slice" else (part.along,)
-        if function in ("slots", "slice"):
+        if function == "slice":
             yield from (dim for dim in part.einsum.result if dim not in part.einsum.operands[0])
+        elif function in ("slots", "dispatch", "combine"):
+            yield places_dim(part.einsum)
     if part.number is not None and not function.endswith("_gradient"):
         yield f"{part.number:.9g}"
 

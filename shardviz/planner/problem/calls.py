@@ -265,6 +265,25 @@ class FunctionLowering(StatementWriter):
         made = (*array.dims, places)
         return self._emit("slots", (array,), made, target, whole=dims, number=factor, along=dims[0])
 
+    def _dispatch(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """The rows of tokens go to the slots of the experts that they chose, or from there, and no product of
+        all tokens and slots is made."""
+        if len(call.operands) != 4:
+            self._fail_form(call)
+        array, gates = (self._expression(operand) for operand in call.operands[:2])
+        along, places = (self._dim(operand, call) for operand in call.operands[2:])
+        is_sent, experts = call.function == "dispatch", gates.dims[-1]
+        own = (along,) if is_sent else (experts, places)
+        for dim in own:
+            self._check_has(dim, array, call)
+        new = {experts, places} if is_sent else {along}
+        if {*gates.dims, along, places} - {*array.dims} != new or along not in gates.dims[:-1]:
+            problem = f"{array} and {gates} are not of the same tokens,"
+            self._fail(problem, call, f"write {call.function}({CALLS[call.function][2]})")
+        dims = tuple((places if is_sent else along) if dim == own[-1] else dim for dim in array.dims)
+        dims = (experts, *dims) if is_sent else tuple(dim for dim in dims if dim != experts)
+        return self._emit(call.function, (array, gates), dims, target, whole=(along,), along=along)
+
     def _reshape(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """``reshape(P, q=nh)``: q becomes n and h, or n and h, side by side, become q."""
         if len(call.operands) != 1 or not call.merges:
@@ -413,6 +432,16 @@ CALLS = {
         FunctionLowering._slots,
         "an array, a dimension, the dimension of places and perhaps a capacity factor",
         "G[b, t, e], t, c",
+    ),
+    "dispatch": (
+        FunctionLowering._dispatch,
+        "rows, gates, the dimension of tokens and that of places",
+        "X[b, t, d], G[b, t, e], t, c",
+    ),
+    "combine": (
+        FunctionLowering._dispatch,
+        "rows, gates, the dimension of tokens and that of places",
+        "O[e, b, c, d], G[b, t, e], t, c",
     ),
     "reshape": (FunctionLowering._reshape, "an array and equations of dimensions", "P, q=nh"),
 }

@@ -356,6 +356,16 @@ PROGRAM_FUNCTIONS = {
         keeps_integers=True,
     ),
     "slots": LocalFunction(1, "none", 2, JaxCode.slots, (None,), counted="result", makes_places=True),
+    "dispatch": _of_first(
+        *(2, 0, JaxCode.dispatch, _own("dispatch", 1, JaxCode.dispatch, 1, counted="operand"), None),
+        counted="result",
+        makes_places=True,
+    ),
+    "combine": _of_first(
+        *(2, 2, JaxCode.combine, _own("combine", 1, JaxCode.combine, 1, counted="result")),
+        _own("combine_gates", 2, JaxCode.dispatch, 0, 1, counted="operand"),
+        counted="operand",
+    ),
 }
 """The functions that a program may write."""
 

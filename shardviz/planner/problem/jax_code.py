@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from string import ascii_letters
 
 from shardviz.notation.einsum import Einsum
-from shardviz.planner.problem import Statement
+from shardviz.planner.problem import Statement, places_dim
 from shardviz.sharding.array import jax_name
 
 
@@ -226,15 +226,31 @@ class JaxCode:
 
     def slots(self) -> str:
         """1 where a token has a place, in the order of those that are positive along a dimension."""
-        (dims,), (array,) = self.einsum.operands, self.operands
-        made = next(dim for dim in self.einsum.result if dim not in dims)
-        chosen = f"({array} > 0)"
-        axis = dims.index(self.statement.whole[0])
+        (dims,), made = self.einsum.operands, places_dim(self.einsum)
+        return self._ordered(self._slots(dims, made), (*dims, made))
+
+    def _slots(self, dims: tuple[str, ...], made: str) -> str:
+        """The slots of the last operand, whose dimensions these are, with those that are `made` behind."""
+        chosen, axis = f"({self.operands[-1]} > 0)", dims.index(self.statement.along)
         place = f"jnp.where({chosen}, jnp.cumsum({chosen}, axis={axis}) - 1, -1)"
         if start := self.local.starts.get(made):
             place = f"{place} - {start}"
         dtype = dtype_code(self.statement.result.dtype)
-        return self._ordered(f"jax.nn.one_hot({place}, {self.sizes[made]}, dtype={dtype})", (*dims, made))
+        return f"jax.nn.one_hot({place}, {self.sizes[made]}, dtype={dtype})"
+
+    def dispatch(self, *, is_weighted: bool = False) -> str:
+        """The rows of tokens in the slots of their experts, or the other way round."""
+        dims, made = [*self.einsum.operands], places_dim(self.einsum)
+        arrays = [*self.operands[:-1], self._slots(dims[-1], made)]
+        taken = [*dims[:-1], (*dims[-1], made)]
+        if is_weighted:
+            arrays, taken = [*arrays, self.operands[-1]], [*taken, dims[-1]]
+        letters = _subscripts(self.einsum.dims, taken, self.einsum.result)
+        return f'jnp.einsum("{letters}", {", ".join(arrays)})'
+
+    def combine(self) -> str:
+        """The rows in the slots of experts, added up for each token by its shares."""
+        return self.dispatch(is_weighted=True)
 
     def take_gradient(self) -> str:
         """The gradients of rows, added up at their places in a table of zeros; what is outside is dropped."""

@@ -12,7 +12,7 @@ from shardviz.errors import NotationError, QuestionError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.einsum import Einsum
 from shardviz.notation.numbers import parse_sizes
-from shardviz.planner.problem import PaddedDim, Problem
+from shardviz.planner.problem import PaddedDim, Problem, places_dim
 
 with LazyImports():
     from shardviz.planner.problem import functions
@@ -89,7 +89,7 @@ def program_sizes(lowered: LoweredProgram, given: Mapping[str, int], text: str) 
 
 
 def _places(slots: LoweredStatement) -> str:
-    return next(dim for dim in slots.result.dims if dim not in slots.operands[0].dims)
+    return places_dim(slots.einsum)
 
 
 class _Sizes:
@@ -161,7 +161,7 @@ class _Sizes:
     def _capacity(self, slots: LoweredStatement) -> None:
         """As many places as each expert needs where all are chosen as often, times the capacity factor."""
         made = {statement.result.name: statement for statement in self._lowered.statements}
-        gates = made.get(slots.operands[0].name)
+        gates = made.get(slots.operands[-1].name)
         if gates is None or gates.function != "top_k" or gates.number is None:
             return
         (along,), (experts,), places = slots.whole, gates.whole, _places(slots)
