@@ -56,7 +56,7 @@ def other_dtypes(comparison: Comparison) -> None:
     for one in comparison.theirs:
         known = (own[name] for name in one.arrays if name in own and not one.is_sum)
         moved = (mine for mine in comparison.ours if mine.shares_array(one) and mine.is_sum == one.is_sum)
-        planned = next((mine.dtype for mine in moved), next(known, problem.result.dtype))
+        planned = next((mine.dtype for mine in moved), next(known, problem.forward[-1].result.dtype))
         # Signed numbers, floats and truth values in a wide u32 are packed, not computed with.
         if BITS.get(one.dtype, 0) > BITS[planned] and (one.dtype[0] != "u" or planned[0] == "u"):
             wider.append((one, planned))

@@ -63,13 +63,13 @@ def padding_lines(padding: Sequence[PaddedDim], width: int, indent: int = 0) -> 
 def machine_words(cost: PlanCost) -> str:
     """``v5p:4x4x8: 459 TFLOP/s in bf16, HBM 2.8 TB/s``, and where nobody named it that it is assumed."""
     machine = cost.machine
-    arithmetic = peak_words(machine, cost.plan.problem.result.dtype)
+    arithmetic = peak_words(machine, cost.plan.problem.forward[-1].result.dtype)
     bandwidth = machine.device.hbm_bandwidth
     memory = "HBM of unknown bandwidth" if bandwidth is None else f"HBM {rate(bandwidth)}"
     if machine.family.lacks_links:
         memory += f", {machine.family.link_name} of unpublished bandwidth"
     assumed = ", assumed, each mesh axis a ring" if machine.assumed else ""
-    matmuls = matmul_words(machine, cost.plan.problem.result.dtype)
+    matmuls = matmul_words(machine, cost.plan.problem.forward[-1].result.dtype)
     return f"{machine.name}{assumed}: {arithmetic}, {memory}" + f", {matmuls}" * (matmuls != "at peak")
 
 
@@ -460,7 +460,7 @@ def full_plan(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
 
 def assumption_lines(cost: PlanCost, width: int, more: str = "") -> list[Text]:
     """A blank line, the assumptions of the times, and how to see `more`."""
-    machine, matmuls = cost.machine, matmul_words(cost.machine, cost.plan.problem.result.dtype)
+    machine, matmuls = cost.machine, matmul_words(cost.machine, cost.plan.problem.forward[-1].result.dtype)
     words = f"On {machine.name}, {matmuls}."
     if any(step.is_collective for step in cost.unknown):
         words += f" Collectives have no seconds: {cost.missing_figure}."

@@ -116,10 +116,15 @@ class JaxCode:
     def _shifted(self, array: str, axis: int, old: str, new: str, start: int) -> str:
         """Of an array of which the device has a part, the elements of a dimension from a number on that stand
         in its part of another; zeros for all others."""
-        own, other = (self.local.starts.get(dim, "0") for dim in (new, old))
-        places = f"jnp.arange({self.sizes[new]}) + ({start} + {own} - {other})"
+        before = self.local.starts.get(old)
+        places = f"{self._places(new)} + {start}" + (f" - {before}" if before else "")
         places = f"jnp.where({places} < 0, {self.sizes[old]}, {places})"
         return f'jnp.take({array}, {places}, axis={axis}, mode="fill", fill_value=0)'
+
+    def _places(self, dim: str) -> str:
+        """The numbers of the elements along a dimension."""
+        numbers, start = f"jnp.arange({self.sizes[dim]})", self.local.starts.get(dim)
+        return f"({start} + {numbers})" if start else numbers
 
     def concatenate(self) -> str:
         """Several arrays, one behind the other; of a part of the result its elements."""
@@ -128,8 +133,8 @@ class JaxCode:
         own = (tuple(dim if name == along else name for name in order) for dim in whole)
         arrays = ", ".join(map(_aligned, self.operands, every, own))
         code = f"jnp.concatenate(({arrays}), axis={order.index(along)})"
-        if start := self.local.starts.get(along):
-            code = f"jnp.take({code}, {start} + jnp.arange({self.sizes[along]}), axis={order.index(along)})"
+        if along in self.local.starts:
+            code = f"jnp.take({code}, {self._places(along)}, axis={order.index(along)})"
         return self._ordered(code, order)
 
     def update(self) -> str:
@@ -151,8 +156,7 @@ class JaxCode:
     def _is_before(self, stop: int, dims: tuple[str, ...]) -> str:
         """A comparison of the elements' places along the statement's dimension with one of them."""
         along = self.statement.along
-        places = f"({self.local.starts.get(along, '0')} + jnp.arange({self.sizes[along]}))"
-        return f"{_aligned(places, (along,), dims)} < {stop}"
+        return f"{_aligned(self._places(along), (along,), dims)} < {stop}"
 
     def take(self) -> str:
         """The rows of a table at some places; of a part of the table zeros for all other rows."""
@@ -182,11 +186,8 @@ class JaxCode:
     def _picked(self, dims: tuple[str, ...]) -> tuple[str, int]:
         """A comparison of the places with the numbers of elements along rows, and the rows' dimension."""
         (axis,) = (n for n, dim in enumerate(dims) if dim not in self.einsum.operands[1])
-        numbers = f"jnp.arange({self.sizes[dims[axis]]})"
-        if start := self.local.starts.get(dims[axis]):
-            numbers = f"({start} + {numbers})"
         places = _aligned(self.operands[1], self.einsum.operands[1], dims)
-        return f"{places} == {_aligned(numbers, (dims[axis],), dims)}", axis
+        return f"{places} == {_aligned(self._places(dims[axis]), (dims[axis],), dims)}", axis
 
     def attention(self) -> str:
         """The values, averaged by the softmax of how the queries fit the keys."""
@@ -282,12 +283,9 @@ class JaxCode:
         (dims,), (array,), sizes = self.einsum.operands, self.operands, self.sizes
         along, (last,) = self.statement.along, self.statement.whole
         half = sizes[last] // 2
-        places = f"jnp.arange({sizes[along]})"
-        if start := self.local.starts.get(along):
-            places = f"({start} + {places})"
         turns = f"{self.statement.number:g} ** -(jnp.arange({sizes[last]}) % {half} / {half})"
         signs = f"jnp.where(jnp.arange({sizes[last]}) < {half}, -1, 1)"
-        angles = _aligned(f"({places}[:, None] * ({signs} * {turns}))", (along, last), dims)
+        angles = _aligned(f"({self._places(along)}[:, None] * ({signs} * {turns}))", (along, last), dims)
         other = f"jnp.roll({array}, {half}, {dims.index(last)})"
         code = f"({array} * jnp.cos({angles}) + {other} * jnp.sin({angles})).astype({array}.dtype)"
         return self._ordered(code, dims)
