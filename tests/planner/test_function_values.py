@@ -58,6 +58,9 @@ PROGRAMS = [
     "Y[k,b] = slice(A[b,d], d, k, 2)",
     "Y[v,b] = concatenate(A[b,t], B[b,c], v)",
     "Y[d,b] = update(A[b,d], B[b,c], d)",
+    "Y[f,b] = slice(A[b,d], d, f, 1)",
+    "Y[v,b,t] = concatenate(A[b,f,t], B[t,b,n], v)",
+    "Y[t,n,b] = update(A[b,t,n], B[n,b,c], t)",
     "Y = where(M[t], A[b,t], B[b,t]) + where(M, A, -1e3)",
     "Y[d,b] = dropout(A[b,d], M[b,d], 0.25)",
 ]

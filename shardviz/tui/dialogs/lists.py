@@ -19,6 +19,7 @@ from shardviz.hardware.chips import CHIPS
 from shardviz.hardware.clusters import cluster_named, machines_of_size
 from shardviz.hardware.machine import Machine
 from shardviz.lazy_names import LazyImports
+from shardviz.planner.problem.dtypes import parse_dtypes
 from shardviz.render.caption import coordinates
 from shardviz.render.cost_view import peak_words
 from shardviz.render.machine_view import machine_words
@@ -185,7 +186,7 @@ class FieldPicker(FilteredList):
 
 
 class DtypePicker(FieldPicker):
-    """Every dtype, the usual ones first."""
+    """Every dtype, the usual ones first; single arrays keep theirs."""
 
     title_text = "Dtype of the arrays"
     nothing = "No dtype has this name."
@@ -200,10 +201,11 @@ class DtypePicker(FieldPicker):
     def _row(self, name: str, heading: str) -> ListRow:
         size = plural(BITS[name], "bit") if BITS[name] % 8 else plural(BITS[name] // 8, "byte")
         line = _named(name, size)
-        return ListRow(line, f"{line.plain} {' '.join(other_names(name))}", name, Text(heading, "bold"))
+        value = str(replace(parse_dtypes(self.resolved.shown.dtype), usual=name))
+        return ListRow(line, f"{line.plain} {' '.join(other_names(name))}", value, Text(heading, "bold"))
 
     def about(self, row: ListRow) -> Text:
-        machine, name = self.resolved.machine, row.value
+        machine, name = self.resolved.machine, parse_dtypes(row.value).usual
         said = Text.assemble((f"{name}\n", "bold"), f"{machine.chip}: {peak_words(machine, name)}.")
         if names := other_names(name):
             said.append(f"\nAlso {', '.join(names)}.")
