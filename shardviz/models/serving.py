@@ -125,10 +125,13 @@ class ServingAnswer:
         memory, mesh = self.memory, self.question.mesh
         if memory.limit is None:
             return None
-        many = self.prompts * mesh.size
-        held = cache_bytes(self.question.split, self._tokens(many), per_device=True)
         room = max(0, memory.limit - memory.parameters)
-        return room * many // held // self.prompts * self.prompts
+        # Devices that have too few heads share sequences, of a batch that divides among them.
+        units = (self.prompts * many for many in range(1, mesh.size + 1) if mesh.size % many == 0)
+        held = (
+            (cache_bytes(self.question.split, self._tokens(unit), per_device=True), unit) for unit in units
+        )
+        return max(room // nbytes * unit for nbytes, unit in held)
 
     @property
     def fewest_devices(self) -> int | None:

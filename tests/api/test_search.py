@@ -21,6 +21,8 @@ def test_a_machine_is_needed():
     [
         ({"overlap": "some"}, "'some' is not an overlap policy"),
         ({"microbatches": 0}, "a step has at least 1 microbatch, not 0"),
+        ({"microbatches": 2}, "microbatches are those of a train step or a pipeline"),
+        ({"interleave": 2}, "an interleave is that of a pipeline"),
     ],
 )
 def test_what_is_refused(words, message):

@@ -48,6 +48,16 @@ def test_a_cache_of_fewer_heads_than_devices_is_split_by_sequences():
     assert times[1] == pytest.approx(times[0] / 2, rel=0.1)
 
 
+def test_the_largest_batch_fits():
+    """Four devices share the sequences of a head of keys, so a batch that 4 does not divide is replicated."""
+    answer = served(mesh="tensor=32", machine="v5e:4x8", **INT8)
+    assert answer.largest_batch % 4 == 0
+    held = {each.batch: each.memory for each in answer.batches}
+    limit, weights = answer.memory.limit, answer.memory.parameters
+    assert limit - 4 * answer.cache_bytes / 32 < held[answer.largest_batch] <= limit
+    assert held[32] - weights == 32 * answer.cache_bytes / 32
+
+
 @pytest.mark.parametrize(
     ("dtypes", "batch"),
     [({}, 240), (INT8, 120), ({**INT8, "activations": "int8"}, 240)],

@@ -89,6 +89,14 @@ def test_a_batch_is_taken_in_parts_only_where_memory_is_lacking():
     assert found.stage.words.endswith("microbatches")
 
 
+def test_microbatches_that_do_not_divide_the_examples_are_not_possible():
+    """Of 4,096 examples each of 16 devices takes 256."""
+    answer = best("fsdp=16", microbatches=3)
+    assert [each.reason for each in answer.infeasible] == [
+        "3 microbatches do not divide 256 examples per device"
+    ]
+
+
 def test_where_nothing_fits_options_that_do_are_named():
     small = {"axes": "data", "training": Training("none", Optimizer("adam")), "sizes": "b=512Ki,d=2Ki,f=8Ki"}
     answer = with_smallest_machine(best(**small, microbatches=1))

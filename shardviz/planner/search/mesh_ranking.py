@@ -320,6 +320,9 @@ def _best_stages(
     copies = prod(size for axis, size in mesh.shape.items() if kinds[axis] in COPYING)
     examples = max(1, question.problem.arguments[0].shape[0] // copies)
     microbatches, interleave = question.microbatches, question.interleave
+    if microbatches and examples % microbatches:
+        reason = f"{microbatches} microbatches do not divide {examples} examples per device"
+        return InfeasibleMesh(mesh, reason), 0
     if one.stages == 1:
         microbatches, interleave = microbatches if question.training else 1, 1
     looked_at: dict[tuple[int, int], Outcome] = {}

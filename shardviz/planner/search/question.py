@@ -61,7 +61,14 @@ class SearchQuestion:
             if count is not None and count < 1:
                 problem = f"a step has at least 1 {name}, not {count}"
                 raise QuestionError(problem, "leave it out, and the search chooses")
-        if any(axis.kind == "pipeline" for axis in self.axes) and self.problem.layers == 1:
+        has_stages = any(axis.kind == "pipeline" for axis in self.axes)
+        if self.microbatches is not None and not (self.training or has_stages):
+            raise QuestionError("microbatches are those of a train step or a pipeline", "add --backward")
+        if self.interleave is not None and not has_stages:
+            raise QuestionError(
+                "an interleave is that of a pipeline", "add an axis: --axes pipeline,data,tensor"
+            )
+        if has_stages and self.problem.layers == 1:
             problem = "a pipeline needs several layers, but the program is one"
             raise QuestionError(problem, "give their number: end the program with x 32")
         if {"arithmetic", "memory traffic"} <= {*self._lacking}:
