@@ -135,8 +135,10 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
     lines += sentence(overtaking_words([(entry.seconds, entry.overlapped_seconds) for entry in shown]), width)
     lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette, columns_shown)]
     lines += _command_lines(opened, width)
-    if opened and first.stage is not None:
-        lines += sentence("This command takes the batch at once, not in microbatches.", width, 3, style="dim")
+    if opened:
+        taken = ["takes the batch at once, not in microbatches"] * (first.stage is not None)
+        taken += ["gathers keys and values, and passes them round no ring"] * bool(first.ring)
+        lines += sentence(f"This command {' and '.join(taken)}." if taken else "", width, 3, style="dim")
     return [*lines, Text()]
 
 
@@ -190,6 +192,7 @@ def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
 
     chosen = [f"; remat {sharding.remat}"] * (sharding.remat is not None)
     chosen += [f"; optimizer over {', '.join(sharding.over)}"] * bool(sharding.over)
+    chosen += [f"; ring over {', '.join(sharding.ring)}"] * bool(sharding.ring)
     chosen += [] if sharding.stage is None else [f"; {sharding.stage.words}"]
     sent = Text(", ").join(
         Text.assemble(axes_text(axes, sharding.mesh, palette, "·"), f" {told(duration)}")

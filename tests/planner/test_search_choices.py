@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from shardviz.answers.search import search_question
 from shardviz.hardware.machine_file import named_machine
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
@@ -130,3 +131,27 @@ def test_an_optimizer_is_sharded_over_copies_where_memory_asks_for_it():
     small, large = (best("data=64", training, "h100:8x8", f"b=256Ki,d=4Ki,f={f}") for f in ("4Ki", "40Ki"))
     assert small.found[0].over == ()
     assert large.found[0].over == ("data",)
+
+
+def test_attention_over_a_sequence_passes_keys_and_values_round_while_it_computes():
+    """Ring attention (Liu and others 2023): of Llama 3 8B's keys and values of 65,536 tokens, 8 heads of 128
+    in bf16, seven eighths come to each of 8 chips of a v5e 2×4, over two links of 45 GB/s, behind the work.
+    Of few tokens the work is shorter, and the rest is waited for."""
+
+    def at(tokens, overlap="parameters"):
+        axes = "sequence=8"
+        question = search_question(
+            "llama-3-8b", named_machine("v5e:2x4"), axes, batch=1, sequence=tokens, overlap=overlap
+        )
+        (found,) = best_meshes(question).found
+        return found
+
+    long, short = at(65_536), at(2048)
+    sent = 32 * 2 * 65_536 * 8 * 128 * 2 * 7 / 8 / 9e10
+    assert dict(long.time.communication)["sequence",] == pytest.approx(sent, rel=0.01)
+    assert long.ring == ("sequence",)
+    assert long.seconds == pytest.approx(long.time.work)
+    gathered = at(65_536, "none")
+    assert gathered.seconds == pytest.approx(long.seconds + sent, rel=0.01)
+    attention = 32 * 4 * 2048**2 * 32 * 128 / 8 / 1.97e14
+    assert short.time.exposed == pytest.approx(short.time.communication_seconds - attention, rel=0.3)

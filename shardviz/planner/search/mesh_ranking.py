@@ -95,7 +95,8 @@ class MeshSharding:
     the work of its pass it takes `overlapped_seconds`. `published_seconds` are those of a train step as
     published runs of the chip go (`published_step`), for any `overlap`, if known. `remat` is the policy that
     was chosen, if one was to be; the optimizer's state is sharded `over` these axes, too; `stage` is what a
-    device computes of a pipeline, or of a batch in parts. One that `is_limited` was chosen for its memory."""
+    device computes of a pipeline, or of a batch in parts. One that `is_limited` was chosen for its memory.
+    Keys and values pass round along the axes of a `ring`."""
 
     mesh: Mesh
     placed: PlacedMesh
@@ -112,6 +113,7 @@ class MeshSharding:
     over: tuple[str, ...] = ()
     stage: PipelineStage | None = None
     is_limited: bool = False
+    ring: Axes = ()
 
     @property
     def seconds(self) -> float:
@@ -335,26 +337,27 @@ def _best_stages(
             stage = one._replace(microbatches=count, interleave=runs)
             looked_at[count, runs] = _of_stage(question, mesh, ways, stage, slow)
 
-    usual, most = gcd(4 * one.stages, examples), examples & -examples
+    usual = gcd(4 * one.stages, examples)
     here = microbatches or (usual if one.stages > 1 else 1), interleave or 1
     look_at(*here)
-    if one.stages == 1 and microbatches is None:
-        result = looked_at[here][0]
-        if _is_settled(result, slow):
-            return looked_at[here]
-        if isinstance(result, InfeasibleMesh):
-            # More parts hold less, but for gradients that then lie beside activations. Fewer are faster.
-            low, high = 1, most
-            look_at(high, 1)
-            if isinstance(looked_at[high, 1][0], InfeasibleMesh):
-                return min(looked_at.values(), key=_order)
-            while low * 2 < high:
-                middle = low << (high // low).bit_length() // 2
-                look_at(middle, 1)
-                low, high = (
-                    (middle, high) if isinstance(looked_at[middle, 1][0], InfeasibleMesh) else (low, middle)
-                )
-            here = high, 1
+    result, runs = looked_at[here][0], here[1]
+    if isinstance(result, MeshSharding) and result.seconds > slow:
+        return looked_at[here]
+    if one.stages == 1 and (_is_settled(result, slow) or microbatches is not None):
+        return looked_at[here]
+    if isinstance(result, InfeasibleMesh) and microbatches is None:
+        # More parts hold less, but for gradients that then lie beside activations. Fewer are faster.
+        low, left = here[0], examples // here[0]
+        high = low * (left & -left)
+        look_at(high, runs)
+        if (high, runs) not in looked_at or isinstance(looked_at[high, runs][0], InfeasibleMesh):
+            return min(looked_at.values(), key=_order)
+        while low * 2 < high:
+            middle = low << (high // low).bit_length() // 2
+            look_at(middle, runs)
+            is_too_few = isinstance(looked_at[middle, runs][0], InfeasibleMesh)
+            low, high = (middle, high) if is_too_few else (low, middle)
+        here = high, runs
     while True:
         count, runs = here
         for near in (2 * count, runs), (count // 2, runs), (count, 2 * runs), (count // 2, 2 * runs):
@@ -420,6 +423,7 @@ def _of_stage(
         published_seconds=share and published_step(work, sent, share) * runs,
         stage=stage if stage.stages > 1 or stage.microbatches > 1 else None,
         is_limited=best.is_limited,
+        ring=sharding.ring,
     )
     return row, tables.shardings
 

@@ -171,12 +171,20 @@ class Multipliers:
 
 class WorkChoice(NamedTuple):
     """One way to split a statement's work: the states that it needs of the operands and makes of the result,
-    the FLOPs of one device, its bytes of HBM, and the seconds of both."""
+    the FLOPs of one device, its bytes of HBM, and the seconds of both. Of attention along a `ring` of axes
+    keys and values pass round beside the work, which takes `sent` seconds."""
 
     states: tuple[State, ...]
     flops: int
     hbm_bytes: int
     seconds: float
+    ring: Axes = ()
+    sent: float = 0.0
+
+    @property
+    def exposed(self) -> float:
+        """Seconds for which the work of a ring waits."""
+        return max(0.0, self.sent - self.seconds)
 
 
 class StatementTable(NamedTuple):
@@ -305,7 +313,9 @@ class ProgramTables:
                     self._of_microbatch(array, self.moves.local_shape(array.shape, dims), times)
                     for array, (dims, _) in zip(arrays, states, strict=True)
                 )
-                yield WorkChoice(states, *work_of(*shapes))
+                choice = WorkChoice(states, *work_of(*shapes))
+                yield choice
+                yield from self._as_ring(part, choice, times)
 
         variables = tuple(roles.leader(array.name) for array in arrays)
         hideable = tuple(roles.is_hideable(array.name, part.phase) for array in arrays)
@@ -320,6 +330,34 @@ class ProgramTables:
         if key not in self._choices:
             self._choices[key] = tuple(choices())
         return StatementTable(part, self._choices[key], arrays, variables, hideable)
+
+    def _as_ring(self, part: Statement, choice: WorkChoice, times: int) -> Iterator[WorkChoice]:
+        """The same work where devices along a sequence axis have parts of the keys and values, and pass them
+        on while they compute with them, gradients of them too (ring attention: Liu and others 2023)."""
+        positions = self.rules.roles.positions
+        passed = positions.intersection(part.whole)
+        split = {
+            axis
+            for array, (dims, _) in zip(part.arrays, choice.states, strict=True)
+            for dim, axes in zip(array.dims, dims, strict=True)
+            if dim in positions and dim not in passed
+            for axis in axes
+        }
+        axes = (axis.name for axis in self.rules.wide if axis.kind == "sequence")
+        ring = tuple(axis for axis in axes if axis in split)
+        parts = self.rules.mesh.group_size(ring)
+        if not ring or not passed or any(part.sizes[dim] % parts for dim in passed):
+            return
+        states, sent = [], 0.0
+        for array, (dims, pending) in zip(part.arrays, choice.states, strict=True):
+            own = tuple(ring if dim in passed else axes for dim, axes in zip(array.dims, dims, strict=True))
+            states.append((own, tuple(axis for axis in pending if axis not in ring)))
+            if own != dims:
+                shape = self._of_microbatch(array, self.moves.local_shape(array.shape, dims), times)
+                op = "psum_scatter" if len(states) == len(part.arrays) else "all_gather"
+                size = array_bytes(shape, array.dtype)
+                sent += times * self._prices.collective_seconds(op, ring, size)
+        yield choice._replace(states=tuple(states), ring=ring, sent=sent)
 
     def _of_microbatch(self, array: ShardedArray, shape: Shape, microbatches: int) -> Shape:
         """A device's shard of an array, of one part of the examples."""
@@ -390,8 +428,12 @@ class ProgramTables:
         factors = [Factor((name,), (by.memory or 1e-22) * table) for name, table in self._memory.items()]
         for number, statement in enumerate(self.statements):
             split = _split_of(number)
-            work = np.array([choice.seconds for choice in statement.choices])
-            factors.append(Factor((split,), by.work[statement.is_later] * work))
+            work, waited, sent = np.array(
+                [(choice.seconds, choice.exposed, choice.sent) for choice in statement.choices]
+            ).T
+            later = statement.is_later
+            own = by.work[later] * work + by.exposed[later] * waited + by.hidden[later] * (sent - waited)
+            factors.append(Factor((split,), own))
             for variable, hideable, table in zip(
                 statement.variables, statement.hideable, self._moves(number), strict=True
             ):
@@ -418,6 +460,9 @@ class ProgramTables:
             part = table.part
             work.append((part.phase, choice.seconds))
             flops += choice.flops
+            if choice.ring:
+                exposed.append((part.phase, choice.ring, choice.exposed))
+                hidden.append((part.phase, choice.ring, choice.sent - choice.exposed))
             held_beside = waiting[number]
             for index, (array, variable) in enumerate(zip(table.arrays, table.variables, strict=True)):
                 state, own = self._own(array, states[variable]), choice.states[index]
@@ -442,7 +487,8 @@ class ProgramTables:
             exposed += [(phase, axes, seconds / stage.layers) for phase in phases]
         longest = max(choices, key=attrgetter("seconds"))
         timed = by_pass(work), flops, tuple(exposed), tuple(hidden)
-        return ProgramSharding(dict(states), *timed, kept + largest, longest)
+        ring = next((choice.ring for choice in choices if choice.ring), ())
+        return ProgramSharding(dict(states), *timed, kept + largest, longest, ring)
 
     def _kept(self, states: Mapping[str, State]) -> float:
         """Bytes that a device keeps through the step: activations or the gradients that take their place;
@@ -490,7 +536,8 @@ class ProgramSharding:
     """A sharding of every array, by the name of the array that leads, and its figures for one layer: seconds
     of `work` by pass, and of each communication with its phase and the axes of its groups, `exposed` or
     `hidden` (beside the work of other layers). `memory` are the bytes that a device keeps through the step,
-    and those of the largest statement beside them; `longest` is the work that takes longest."""
+    and those of the largest statement beside them; `longest` is the work that takes longest.
+    Keys and values go round a `ring` of axes, if there are any."""
 
     states: dict[str, State]
     work: Passes
@@ -499,6 +546,7 @@ class ProgramSharding:
     hidden: tuple[tuple[Phase, Axes, float], ...]
     memory: float
     longest: WorkChoice
+    ring: Axes = ()
 
 
 def _split_of(number: int) -> str:
