@@ -42,22 +42,16 @@ _ORDINARY = (
 """The beginnings of lines that XLA prints, none of which goes on from another."""
 _ORDINARY_LINE = re.compile(_ORDINARY)
 _BEGINNINGS = ("  %", "  ROOT %")
-
-
-def _looked_at(ordinary: str) -> re.Pattern[str]:
-    """A pattern of the lines, each from the line end before it, that begin or end a computation, and of
-    `other` ones than XLA's, which may go on from the line before. Most lines are known by what is `ordinary`:
-    a line's beginning is looked for by the end of the line before it, several times as fast as by ^."""
-    return re.compile(
-        rf"\n(?!{ordinary}|\n)(?:\}}(?=\n|\Z|, execution_thread=)|(?!HloModule)(?P<entry>ENTRY )?+%?"
-        r'(?P<name>[^\s%=,(){}\[\]<>:"]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z)'
-        rf"|(?!{_ORDINARY})(?P<other>))"
-    )
-
-
-_LINE = _looked_at(rf"  (?:ROOT )?+%[^\s=,(){{}}]++ = {_REGULAR}")
-_PRINTED_LINE = _looked_at("|".join(_BEGINNINGS))
-"""The same, where no line that begins like one of XLA's instructions is another."""
+_BROKEN = re.compile(rf"\n(?=  (?:ROOT )?%)(?!{_ORDINARY})")
+"""A line that begins like one of XLA's instructions, and is none."""
+# A line's beginning is looked for by the end of the line before it, several times as fast as by ^.
+_LINE = re.compile(
+    rf"\n(?!{'|'.join(_BEGINNINGS)}|\n)(?:\}}(?=\n|\Z|, execution_thread=)|(?!HloModule)(?P<entry>ENTRY )?+%?"
+    r'(?P<name>[^\s%=,(){}\[\]<>:"]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z)'
+    rf"|(?!{_ORDINARY})(?P<other>))"
+)
+"""A line that begins or ends a computation, or an `other` one than XLA's, which may go on from the line before,
+where no line that begins like one of XLA's instructions is another."""
 _MARK = re.compile(
     r"\n(?:\}|(?!HloModule)(?P<entry>ENTRY\s++)?%?(?P<name>[^\s%(){}=,]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z))"
 )
@@ -171,13 +165,10 @@ def _on_lines_of_their_own(text: str, is_bare: bool = False) -> tuple[str, list[
         text.find('"', text.rfind("\n", 0, match.start()) + 1, match.start()) < 0
         for match in _OTHER_SPACES.finditer(text, 0, MAX_SAMPLE)
     )
-    is_printed = not has_other_spaces and not any(
-        line["other"] is not None and text.startswith(_BEGINNINGS, line.end())
-        for line in _LINE.finditer(text, 0, _line_end(text, text.find(" = ") + MAX_SAMPLE))
-    )
+    sampled = _line_end(text, text.find(" = ") + MAX_SAMPLE)
+    is_printed = not has_other_spaces and _BROKEN.search(text, 0, sampled) is None
     if not is_bare and (not is_printed or _COMMENT_BEGINS.search(text, 0, MAX_SAMPLE)):
         return _on_lines_of_their_own(_bare(text), True)
-    look = (_PRINTED_LINE if is_printed else _LINE).search
     kept: list[str] = []
     breaks: list[int] = []
     marks: list[Mark] = []
@@ -185,8 +176,8 @@ def _on_lines_of_their_own(text: str, is_bare: bool = False) -> tuple[str, list[
     seen = position = length = 0
     while position < len(text):
         start = position
-        if not has_other_spaces and (seen or _ORDINARY_LINE.match(text)):
-            line = look(text, seen)
+        if is_printed and (seen or _ORDINARY_LINE.match(text)):
+            line = _LINE.search(text, seen)
             if line is None:
                 break
             if line["other"] is None:
