@@ -93,6 +93,8 @@ class Origins(Generic[_Value]):
 
     def __init__(self, moved: _How[_Value], how: _How[_Value]) -> None:
         self._moved_how, self._how = moved, how
+        self._step = lambda value: _stepped(how(value))
+        self._join = lambda _, parts: _joined(parts)
         self._known: dict[_Value, Origin | None] = {}
         self._moved: dict[_Value, Origin | None] = {}
 
@@ -101,9 +103,9 @@ class Origins(Generic[_Value]):
         # What is only moved, not computed, from the program's arguments to here ends at the first thing that
         # is computed, and so it is quick in a program of any size.
         known, most = self._moved, len(self._moved) + MAX_MOVES
-        moved = _joined([folded(value, known, self._moved_step, _joined_of, most) for value in values])
-        if moved is not None and moved.arguments:
-            return moved
+        moved = [folded(value, known, self._moved_step, self._join, most) for value in values]
+        if (origin := _joined(moved)) is not None and origin.arguments:
+            return origin
         if not values or len(self._known) > MAX_LOOKS:
             return None
         return _joined([folded(value, self._known, self._step, self._fold, MAX_LOOKS) for value in values])
@@ -111,9 +113,6 @@ class Origins(Generic[_Value]):
     def _moved_step(self, value: _Value) -> tuple[Sequence[_Value], Origin | None]:
         made = self._moved_how(value)
         return _stepped(made) if not isinstance(made, Made) or made.only_moved else ((), None)
-
-    def _step(self, value: _Value) -> tuple[Sequence[_Value], Origin | None]:
-        return _stepped(self._how(value))
 
     def _fold(self, value: _Value, parts: Sequence[Origin | None]) -> Origin | None:
         made = self._how(value)
@@ -126,10 +125,6 @@ def _stepped(made: Made[_Value] | Origin | None) -> tuple[Sequence[_Value], Orig
     # A value that is made of itself stays unknown, and so does all that is given up; a constant, as pads
     # have it, is of no argument.
     return made.operands, None if made.operands else Origin(())
-
-
-def _joined_of(_: object, parts: Sequence[Origin | None]) -> Origin | None:
-    return _joined(parts)
 
 
 def _joined(origins: Sequence[Origin | None], only_moved: bool = True) -> Origin | None:

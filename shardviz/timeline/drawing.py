@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from shardviz.hlo.text.call_graph import times
+from shardviz.hlo.text.values import Path
 from shardviz.timeline.durations import TICKS, Duration
-from shardviz.timeline.instruction_work import Path
 from shardviz.timeline.program_timeline import LANE_KINDS, Lane, TimedOp, TimeSpan
 from shardviz.timeline.simulation import CARRIED, BlockRun, RunStep, TimedWork
 

@@ -14,6 +14,7 @@ from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import MAX_NESTED, Instructions
 from shardviz.hlo.text.opcodes import MATMULS, MOVES, SLICES, WRAPPERS
 from shardviz.hlo.text.shapes import PlacedArray, bytes_in, placed_arrays
+from shardviz.hlo.text.values import Path
 
 _CONTRACTING = re.compile(r'lhs_contracting_dim(?:ension)?s\\?"?[=:][\[{]([\d,"\\]*)[\]}]')
 _LABELS = re.compile(r"dim_labels=([^\s,]+)->([^\s,]+)")
@@ -33,8 +34,6 @@ _ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d{1,6}), \{([\d, ]*)\}")
 _OUTPUT_ALIAS = re.compile(r"output_to_operand_aliasing=\{((?:[^{}]|\{[^{}]*\})*)\}")
 _COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "reduce-scatter", "collective-permute")
 _TELLING = re.compile(rf" ({'|'.join((*_MULTIPLYING, *_IN_PLACE, *_COLLECTIVES))})\(")
-Path = tuple[int, ...]
-"""The number of an element of a tuple, then of the tuple in it, and so on."""
 _Held = TypeVar("_Held")
 
 
@@ -237,7 +236,7 @@ class InstructionWork:
 
     def _beside_collective(self, line: Instruction, shapes: Sequence[str]) -> int:
         """The bytes of a fusion's own work, without the buffers of the collective that it carries on."""
-        aliases = aliased_outputs(line.text[line.inside : line.stop])
+        aliases = aliased_outputs(line.form.words)
         total = bytes_in(line.shape)
         for number, shape in enumerate(shapes):
             outputs = sum(1 for _, operand, _ in aliases if operand == number)
@@ -296,6 +295,7 @@ def aliased_outputs(attributes: str) -> tuple[tuple[Path, int, Path], ...]:
     return alias_paths(aliases[1]) if aliases else ()
 
 
+@lru_cache(maxsize=4096)
 def alias_paths(text: str) -> tuple[tuple[Path, int, Path], ...]:
     """``{1}: (0, {}), {2}: (1, {0})``, as XLA writes what shares memory."""
     aliases = _ALIAS.findall(text)

@@ -15,7 +15,8 @@ from functools import lru_cache
 
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import ALIASES, BODIES, CONTROL
-from shardviz.timeline.instruction_work import Path, alias_paths, aliased_outputs, part_of
+from shardviz.hlo.text.values import Path
+from shardviz.timeline.instruction_work import alias_paths, aliased_outputs, part_of
 from shardviz.timeline.program_timeline import BufferKind, LiveBuffer, MemoryReport, live_bytes
 from shardviz.timeline.rows import ProgramRows, Rows
 
@@ -200,9 +201,9 @@ class _Liveness:
         if form.begins:
             return self._started(form.opcode, operands, value)
         if form.has_aliases:
-            for path, index, inner in aliased_outputs(form.tail):
-                if index < len(operands):
-                    value = self._replaced(value, path, _whole(part_of(_parts(operands[index]), inner)))
+            aliases = (alias for alias in aliased_outputs(form.tail) if alias[1] < len(operands))
+            others = ((path, part_of(_parts(operands[index]), inner)) for path, index, inner in aliases)
+            value = self._replaced(value, others)
         if form.has_aliases and (lists := _shared(form.tail)) is not None:
             results = dict(enumerate(_parts(value).values(), len(operands)))
             for numbers in lists:
@@ -221,21 +222,21 @@ class _Liveness:
             return value
         first = operands[0] if operands else _NOTHING
         if opcode in ("copy-start", "send"):
-            return self._replaced(value, (1,) if opcode == "copy-start" else (0,), first)
+            return self._replaced(value, [((1,) if opcode == "copy-start" else (0,), _parts(first))])
         is_packed = len(operands) > 1 or any(path[:1] == (0,) and path[1:] for path in parts)
-        return self._replaced(value, (0,), _together(operands) if is_packed else first)
+        return self._replaced(value, [((0,), _parts(_together(operands) if is_packed else first))])
 
-    def _replaced(self, value: Value, path: Path, part: Value) -> Value:
-        """A value with another part at a path, whose own buffer is none."""
-        size, parts = len(path), _parts(value)
-        rest = {own: buffer for own, buffer in parts.items() if own[:size] != path}
-        if len(rest) == len(parts):
-            return value
-        for own, buffer in parts.items():
-            if own not in rest and buffer >= 0:
-                self._bytes[buffer] = 0
-        rest.update(((*path, *own), buffer) for own, buffer in _parts(part).items())
-        return _whole(rest)
+    def _replaced(self, value: Value, others: Iterable[tuple[Path, Parts]]) -> Value:
+        """A value with other parts at some of its paths, whose own buffers are none."""
+        parts = {**_parts(value)}
+        for path, part in others:
+            own = [path] if path in parts else [each for each in parts if each[: len(path)] == path]
+            for each in own:
+                if (buffer := parts.pop(each)) >= 0:
+                    self._bytes[buffer] = 0
+            if own:
+                parts.update(((*path, *inner), buffer) for inner, buffer in part.items())
+        return _whole(parts)
 
     def _may_share(self, now: int, held: Iterable[int], result: int) -> None:
         """Note those of the operands' buffers that are as large as a result, which may take their place."""

@@ -183,13 +183,10 @@ def _savings(drawing: Drawing, total: float) -> tuple[Saving, ...]:
         if least and duration.lane.kind == "compute" and seconds >= 1.5 * least:
             slow[duration] = seconds - least
     for number, (op, duration) in enumerate(zip(drawing.ops, drawing.durations, strict=True)):
-        if not op.exposed and duration not in slow:
-            continue
         # Where it waits for others on its links, no more than its own time: those would still be there.
-        saved = min(op.exposed, op.seconds or 0.0) if op.exposed else slow[duration]
-        if saved * _runs(op) > 0:
-            key = op.op, op.lane, op.source or op.name
-            groups.setdefault(key, []).append((saved * _runs(op), number))
+        saved = min(op.exposed, op.seconds or 0.0) if op.exposed else slow.get(duration, 0.0)
+        if saved and (saved := saved * _runs(op)) > 0:
+            groups.setdefault((op.op, op.lane, op.source or op.name), []).append((saved, number))
     sums = [(sum(saved for saved, _ in those), those) for those in groups.values()]
     sums.sort(key=lambda pair: -pair[0])
     told = [(seconds, those) for seconds, those in sums if seconds >= 0.001 * total]

@@ -14,8 +14,9 @@ from shardviz.hlo.text.instruction import HEAD, Computation, Instruction
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.opcodes import ARITHMETIC, CONTROL, NAMING, begins, ends
 from shardviz.hlo.text.shapes import HBM, placed_arrays
+from shardviz.hlo.text.values import Path
 from shardviz.timeline.durations import takes_time
-from shardviz.timeline.instruction_work import InstructionWork, Path
+from shardviz.timeline.instruction_work import InstructionWork
 from shardviz.timeline.simulation import TimedWork
 
 _ROW = re.compile(rf"\n(?:{HEAD}(?:%([^\s,(){{}}=%]++(?:, %[^\s,(){{}}=%]++)*+)(?=\)))?+([^\n]*+))?+")
@@ -27,7 +28,6 @@ _REDUCING = {
 _REDUCTION = re.compile(r", to_apply=%?[^\s,]++")
 """What they do with two elements, for which XLA makes a computation each time."""
 _CALLS = re.compile(r" calls=%?([^\s,(){}]++)")
-_NUMBER = re.compile(r"\s*(\d{1,6})\s*\)")
 _PIECE = re.compile(r"[(),]|[a-z][a-z0-9]*\[[^\]]*\](?:\{[^{}]*\})?")
 _ELEMENTWISE = ARITHMETIC | {
     *("remainder", "and", "or", "xor", "not", "floor", "ceil", "convert", "select", "compare"),
@@ -81,8 +81,7 @@ class Form:
     @cached_property
     def parameter(self) -> int | None:
         """The number of the parameter that it is; None where it is damaged."""
-        number = _NUMBER.match(self.tail)
-        return int(number[1]) if number else None
+        return self.line.parameter_number
 
     @cached_property
     def element(self) -> int | None:

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from shardviz.hlo.text.values import Path
 from shardviz.timeline.durations import TICKS, Channel, Duration
-from shardviz.timeline.instruction_work import Path
 from shardviz.timeline.program_timeline import SpanKind
 
 CARRIED = -1

@@ -16,8 +16,9 @@ from shardviz.hlo.overlap import ALGORITHM, ENDS, STARTS
 from shardviz.hlo.text.cross_slice import RENDEZVOUS
 from shardviz.hlo.text.instruction import Computation
 from shardviz.hlo.text.opcodes import ASYNC_STARTS, BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
+from shardviz.hlo.text.values import Path
 from shardviz.timeline.durations import Channel, Duration, Durations, LinkTimes
-from shardviz.timeline.instruction_work import Path, part_of
+from shardviz.timeline.instruction_work import part_of
 from shardviz.timeline.program_timeline import LINKS, SpanKind
 from shardviz.timeline.rows import Form, ProgramRows
 from shardviz.timeline.simulation import CARRIED, Block, RunStep, TimedWork, Token

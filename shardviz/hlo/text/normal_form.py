@@ -50,8 +50,8 @@ _LINE = re.compile(
     r'(?P<name>[^\s%=,(){}\[\]<>:"]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z)'
     rf"|(?!{_ORDINARY})(?P<other>))"
 )
-"""A line that begins or ends a computation, or an `other` one than XLA's, which may go on from the line before,
-where no line that begins like one of XLA's instructions is another."""
+"""A line that begins or ends a computation, or an `other` one than XLA's, which may go on from that before;
+no line that begins like one of XLA's instructions is another."""
 _MARK = re.compile(
     r"\n(?:\}|(?!HloModule)(?P<entry>ENTRY\s++)?%?(?P<name>[^\s%(){}=,]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z))"
 )
