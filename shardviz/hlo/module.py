@@ -271,11 +271,13 @@ class Reader:
         origins = Origins(self.values.moved, self.values.how)
         nameless = NamelessCollectives(self.values, self.transfers.values())
         for start, lines in in_order:
+            runs = counts.get(start, 0), start in chosen
             for line in lines:
                 if line.start in repeated:
                     continue
                 transfer = self.transfers.get(line.start)
-                key = start, line.form, line.written_operands, transfer
+                written = line.written_operands and (start, line.written_operands)
+                key = line.form, runs, self.lines.site(line.home), line in schedules.dones, written, transfer
                 shared = alike.get(key)
                 if shared is None:
                     try:
@@ -285,8 +287,8 @@ class Reader:
                         continue
                     is_async, algorithm = schedules.of(line, transfer)
                     shared = alike[key] = shared.having(
-                        count=counts.get(start, 0),
-                        in_branch=start in chosen,
+                        count=runs[0],
+                        in_branch=runs[1],
                         **self._place(line),
                         is_async=is_async,
                         algorithm=algorithm,

@@ -106,7 +106,8 @@ class Schedules:
         self._lines = lines
         self._collectives = collectives
         self._works: dict[Computation, list[tuple[int, Work]]] = {}
-        self._dones: dict[Instruction, list[Computation]] = {}
+        self.dones: dict[Instruction, list[Computation]] = {}
+        """The computations that end the collective that a line of a fusion begins."""
         self.repeated = self._read_fused()
         """Positions of lines that repeat a collective: the middle and the end of one that is in fusions."""
 
@@ -116,16 +117,16 @@ class Schedules:
             return True, ""
         site, words = self._lines.site(line.home), line.form.words
         algorithm = algorithm_of(words) or ("" if site is None else algorithm_of(site.form.words))
-        if begins(line.opcode) or line in self._dones:
-            return line in self._dones or _BLOCKING not in words, algorithm
+        if begins(line.opcode) or line in self.dones:
+            return line in self.dones or _BLOCKING not in words, algorithm
         return bool(site and site.opcode in ASYNC_STARTS and _BLOCKING not in site.form.words), algorithm
 
     def beside(self, line: Instruction, transfer: CrossSliceTransfer | None = None) -> Sequence[Work]:
         """The work beside a collective that is asynchronous. A `transfer` is under way from its send, with
         which the data leaves, until its recv is done."""
         site = self._lines.site(line.home)
-        if line in self._dones:
-            return OverlappedOps(self._until_done, site, self._dones[line]) if site else ()
+        if line in self.dones:
+            return OverlappedOps(self._until_done, site, self.dones[line]) if site else ()
         if transfer is not None or begins(line.opcode):
             return OverlappedOps(self._between, line if transfer is None else transfer.recv, line)
         return () if site is None else OverlappedOps(self._between, site, site)
@@ -182,7 +183,7 @@ class Schedules:
                 others.append((key, line.start))
                 if self._text.find(ENDS, home.start, home.stop) >= 0:
                     endings[key].append(home)
-        self._dones = {line: endings[key] for key, lines in starts.items() for line in lines}
+        self.dones = {line: endings[key] for key, lines in starts.items() for line in lines}
         # Of a channel whose start was cut off, the first line stands for all.
         kept = {key: position for key, position in reversed(others) if key not in starts}
         return frozenset(position for key, position in others if kept.get(key) != position)

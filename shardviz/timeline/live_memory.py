@@ -159,7 +159,7 @@ class _Liveness:
         return held
 
     def _parameter(self, rows: Rows, number: int, given: Sequence[Value] | None) -> Value:
-        index = rows.forms[number].parameter
+        index = rows.line(number).parameter_number
         if given is not None and index is not None and index < len(given):
             return given[index]
         value = self._made(rows, number, len(self._order))

@@ -15,7 +15,6 @@ from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.opcodes import ARITHMETIC, CONTROL, NAMING, begins, ends
 from shardviz.hlo.text.shapes import HBM, placed_arrays
 from shardviz.hlo.text.values import Path
-from shardviz.timeline.durations import takes_time
 from shardviz.timeline.instruction_work import InstructionWork
 from shardviz.timeline.simulation import TimedWork
 
@@ -71,17 +70,8 @@ class Form:
         return is_plain and [bool(size) for _, _, size in self.parts] == [True] and not self.parts[0][0]
 
     @cached_property
-    def takes_time(self) -> bool:
-        return takes_time(self.line)
-
-    @cached_property
     def source(self) -> str:
         return self._reader.source_of(self.line)
-
-    @cached_property
-    def parameter(self) -> int | None:
-        """The number of the parameter that it is; None where it is damaged."""
-        return self.line.parameter_number
 
     @cached_property
     def element(self) -> int | None:

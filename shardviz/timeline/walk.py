@@ -17,7 +17,7 @@ from shardviz.hlo.text.cross_slice import RENDEZVOUS
 from shardviz.hlo.text.instruction import Computation
 from shardviz.hlo.text.opcodes import ASYNC_STARTS, BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
 from shardviz.hlo.text.values import Path
-from shardviz.timeline.durations import Channel, Duration, Durations, LinkTimes
+from shardviz.timeline.durations import Channel, Duration, Durations, LinkTimes, takes_time
 from shardviz.timeline.instruction_work import part_of
 from shardviz.timeline.program_timeline import LINKS, SpanKind
 from shardviz.timeline.rows import Form, ProgramRows
@@ -171,7 +171,7 @@ class _BlockWalk:
     def _own_work(self, form: Form, operands: Sequence[int]) -> TimedWork | None:
         shapes = tuple([self._shapes[operand] for operand in operands])
         work = form.works.get(shapes)
-        if work is None and form.takes_time:
+        if work is None and takes_time(form.line):
             durations = self._walker.durations
             op = "matmul" if durations.work.is_matmul(form.line) else form.opcode
             work = form.works[shapes] = TimedWork(op, durations.of(form.line, shapes), form.source)
