@@ -64,7 +64,7 @@ def form_from_options(
         axis_types=axis_types,
         targets=",".join(target.name for target in parse_targets(targets, asked.size)) or "none",
         machine=one_line(machine or "").strip(),
-        **texts,
+        **{name: text for name, text in texts.items() if text is not None},
     )
     form = enter_einsum(form, text)
     if specs is not None or "[" in text:

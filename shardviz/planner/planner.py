@@ -14,7 +14,7 @@ from itertools import zip_longest
 
 from shardviz.hardware.machine import PlacedMesh, assumed_machine, place_mesh
 from shardviz.planner.plan import Plan, Step
-from shardviz.planner.problem import Objective, Problem
+from shardviz.planner.problem import WRITTEN, Objective, Problem
 from shardviz.planner.program_planner import ArrayUses, StatementChoices, planned_program
 from shardviz.planner.reasons import MOVE_REASONS, MoveReason, explain_einsum
 from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
@@ -266,7 +266,7 @@ def plan_steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterato
             if is_behind:
                 spec, result = spec_of(split.made), part.result
                 shape = shard_shape(result.shape, spec, mesh)
-                function = "" if part.function == "multiply" else part.function
+                function = "" if part.function == "multiply" else WRITTEN.get(part.function, part.function)
                 short, reason = explain_einsum(one)
                 yield Step(
                     "apply" if function else "einsum",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardviz.planner.plan import Step, axes_words
-from shardviz.planner.problem import Statement
+from shardviz.planner.problem import WRITTEN, Statement
 from shardviz.planner.statements.work_split import PlannedStatement
 from shardviz.planner.states.moves import Axes, Dims, spec_of, state_of
 from shardviz.sharding import PartitionSpec, ShardedArray, shard_shape
@@ -60,7 +60,7 @@ def _doing(part: Statement, pieces: Sequence[str]) -> str:
             return f"divides its {first} by its {other}"
     *before, last = [f"its {piece}" for piece in pieces]
     taken = f"{', '.join(before)} and {last}" if before else last
-    return f"takes {part.function} of {taken}"
+    return f"takes {WRITTEN.get(part.function, part.function)} of {taken}"
 
 
 @dataclass

@@ -30,6 +30,12 @@ def test_the_page_has_the_meshes_and_the_best_shardings(capsys):
     assert "All 10 meshes" in page
 
 
+def test_a_train_step_has_a_command_that_explains_it(capsys):
+    assert run([*MLP, "--axes", "fsdp=8", "--backward"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "--backward" in page.partition("shardviz explain ")[2]
+
+
 def test_times_without_a_peak_are_lower_bounds(capsys):
     assert run(["search", "bd,df->bf", "--machine", "v5e:2x4", "--dtype", "f64"]) == 0
     page = " ".join(capsys.readouterr().out.split())

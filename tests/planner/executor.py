@@ -189,6 +189,9 @@ class Execution:
             found = self.held.get(name)
             if found is None:
                 raise PlanError(f"no step makes {name}, which the program returns")
+            if wanted is not None:
+                # It may have been moved since, for what takes it.
+                found = self.held[name] = self.copies.get((name, self.grid.spec(wanted)), found)
             if found.spec[1] if wanted is None else found.spec != self.grid.spec(wanted):
                 raise PlanError(f"{name} does not end as {wanted or 'whole values'}")
         made = {name: self._assembled(held) for name, held in self.held.items()}

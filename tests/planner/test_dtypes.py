@@ -104,6 +104,12 @@ def test_errors(dtype, message):
         problem("Y = take(X[v,d], T[b]) * W[d,f]", dtype)
 
 
+def test_a_mask_of_numbers_is_refused_with_the_dtype_that_it_may_have():
+    with pytest.raises(QuestionError) as error:
+        problem("Y = where(silu(X[b,d]), W[b,d], 0)", "bf16")
+    problem("Y = where(silu(X[b,d]), W[b,d], 0)", f"bf16,{error.value.hint.removeprefix('write ')}")
+
+
 def test_dtypes_are_written_as_they_are_read():
     assert str(parse_dtypes(" float32 , W1 = int8,V=i4")) == "f32,W1=s8,V=s4"
     assert str(parse_dtypes("W1=int8")) == "bf16,W1=s8"

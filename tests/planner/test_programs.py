@@ -4,6 +4,7 @@ statement, dimension and sizes."""
 import pytest
 
 from shardviz.errors import NotationError, QuestionError
+from shardviz.planner.planner import plan
 from shardviz.planner.problem import notices, statement_text
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import Training, with_backward
@@ -259,6 +260,8 @@ def test_layers_and_results_that_nothing_takes():
         ("Y = softmax(X[b,d], e)", "", "softmax is along 'e', which X[b, d] lacks,", "softmax(X[b,d], e)"),
         ("Y = Z * X[b,d]", "", "'Z' has no dimensions yet,", "Z"),
         ("Y = foo(X[b,d])", "", "'foo' is not a function,", "foo(X[b,d])"),
+        ("Y = where()", "", "where takes a mask, an array and an array or number,", "where()"),
+        ("Y = where(M[b], X[d], 0)", "", r"Y takes the where of M[b] and X[d], but", "where(M[b], X[d], 0)"),
         ("Y = silu(X[b,d], W[d])", "", "silu takes 1 array, not 2,", "silu(X[b,d], W[d])"),
         ("Y = multiply(X[b,d])", "", "multiply takes 2 or more arrays, not 1,", "multiply(X[b,d])"),
         (
@@ -392,6 +395,12 @@ def test_an_outer_product_that_is_written_or_goes_on_is_no_error(text):
 )
 def test_what_may_not_be_meant_is_said(text, found):
     assert notices(problem(text)) == found
+
+
+def test_a_mask_with_a_number_is_shown_as_it_is_written():
+    text = "Y[b,d] = where(M[b,d], X[b,d], -1e+09)"
+    found = plan(problem_from_text(text, mesh=Mesh(("X",), (2,)), sizes="b=2,d=2"))
+    assert (found.problem.text, found.steps[0].function) == (text, "where")
 
 
 def test_a_sum_over_one_array_is_written_as_one_and_nothing_is_summed_where_no_dimension_goes():

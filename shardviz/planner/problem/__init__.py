@@ -69,6 +69,8 @@ def is_floating(array: ShardedArray) -> bool:
     return array.dtype.removeprefix("b").startswith("f")
 
 
+WRITTEN = {"fill": "where"}
+"""The functions that a program writes as others."""
 _SIGNS = {"multiply": " * ", "add": " + ", "subtract": " - ", "divide": " / "}
 
 
@@ -89,10 +91,10 @@ def value_pieces(part: Statement) -> Iterator[str | int]:
     elif function == "negative":
         yield from ("-", 0)
     elif function == "scale":
-        yield from (f"{part.number:g} * ", 0)
+        yield from (f"{part.number:.9g} * ", 0)
     else:
         beside = (f", {word}" for word in _words_beside(part, function))
-        yield from (f"{function}(", *every, *beside, ")")
+        yield from (f"{WRITTEN.get(function, function)}(", *every, *beside, ")")
 
 
 def places_dim(einsum: Einsum) -> str:

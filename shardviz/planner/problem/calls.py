@@ -9,7 +9,8 @@ from typing import NoReturn
 
 from shardviz.errors import plural, quote
 from shardviz.notation.program import Expression, FunctionCall, Literal, Mention
-from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS
+from shardviz.planner.problem import WRITTEN
+from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.problem.lowered import PART, ArrayUse, Dims, StatementWriter, WantedResult
 
 
@@ -27,13 +28,13 @@ class FunctionLowering(StatementWriter):
                 self._fail("an array is divided by 0,", call, "divide by another number")
             use = self._expression(operands[0], target.of_operand(operands[0]))
             return self._emit("scale", (use,), use.dims, target, number=1 / operands[1].value)
-        self._check_count(call, PROGRAM_FUNCTIONS[call.function].operands or 1)
+        self._check_count(call, FUNCTIONS[call.function].operands or 1)
         kept = WantedResult(kept=frozenset(target.dims or target.kept))
         uses = tuple(self._expression(operand, kept.of_operand(operand)) for operand in operands)
         largest = max(uses, key=lambda use: len(use.dims))
         for use in uses:
             if missing := use.without(largest.dims):
-                does = f"takes the {call.function} of"
+                does = f"takes the {WRITTEN.get(call.function, call.function)} of"
                 if call.function in ("add", "subtract", "divide"):
                     does = f"{call.function}s"
                 doing = f"{target.name or self._name} {does} {largest} and {use}"
@@ -168,7 +169,7 @@ class FunctionLowering(StatementWriter):
     def _scan(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """``cumsum(X, t)``; ``scan(A, X, t)``, whose factors may lack dimensions of what comes in;
         ``linear_attention(A, Q, K, V, t)``, whose states have those of V and one that Q and K share."""
-        if len(call.operands) != 1 + (PROGRAM_FUNCTIONS[call.function].operands or 0):
+        if len(call.operands) != 1 + (FUNCTIONS[call.function].operands or 0):
             self._fail_form(call)
         uses = [self._expression(operand) for operand in call.operands[:-1]]
         along, array = self._dim(call.operands[-1], call), uses[-1]
@@ -238,8 +239,11 @@ class FunctionLowering(StatementWriter):
         number, place = None, 1 if call.function == "dropout" else 0
         if place:
             number, call = self._last_number(call, 3, lambda rate: 0 <= rate < 1)
-        elif call.function == "fill" or isinstance(call.operands[-1], Literal):
-            number, call = self._last_number(replace(call, function="fill"), 3)
+        elif len(call.operands) != 3:
+            self._fail_form(call)
+        elif isinstance(call.operands[-1], Literal):
+            number, call = self._last_number(call, 3)
+            call = replace(call, function="fill")
         made = self._pointwise(call, target, number)
         mask = self.statements[-1].operands[place]
         if mask.name in self.arguments:
@@ -422,10 +426,7 @@ CALLS = {
         "A[b, t, n], Q[b, t, h], K[b, t, h], V[b, t, n, v], t",
     ),
     "conv": (FunctionLowering._conv, "an array, weights and a dimension", "X[b, t, d], W[k, d], t"),
-    **dict.fromkeys(
-        ("where", "fill"),
-        (FunctionLowering._where, "a mask, an array and an array or number", "M, X, 0"),
-    ),
+    "where": (FunctionLowering._where, "a mask, an array and an array or number", "M, X, 0"),
     "dropout": (FunctionLowering._where, "an array, a mask of what is kept and a rate below 1", "X, M, 0.1"),
     "top_k": (FunctionLowering._top_k, "an array, a dimension and how many are kept", "X, e, 2"),
     "slots": (

@@ -54,7 +54,8 @@ def with_dtypes(problem: Problem, given: Mapping[str, str]) -> Problem:
         for index in FUNCTIONS[part.function].selects:
             if is_floating(operands[index]):
                 name, dtype = operands[index].name, operands[index].dtype
-                raise QuestionError(f"{name} selects elements, which {dtype} cannot", f"write {name}=s32")
+                kind = "s32" if part.function.startswith(("take", "pick")) else "pred"
+                raise QuestionError(f"{name} selects elements, which {dtype} cannot", f"write {name}={kind}")
         made = replace(part, operands=operands)
         known[part.result.name] = given.get(part.result.name) or computed_dtype(made)
         parts.append(replace(made, result=replace(part.result, dtype=known[part.result.name])))

@@ -337,7 +337,6 @@ PROGRAM_FUNCTIONS = {
         selects=(0,),
         keeps_integers=True,
     ),
-    "fill": LocalFunction(2, "none", 1, "jnp.where({0}, {1}, {number})", (None, _OF_WHERE), selects=(0,)),
     "dropout": _of_first(
         2,
         1,
@@ -373,6 +372,8 @@ FUNCTIONS = {
     **PROGRAM_FUNCTIONS,
     **_GRADIENTS,
     "update_gradient": LocalFunction(1, "sum", 0, JaxCode.update_gradient),
+    # What a program writes as `where` with a number.
+    "fill": LocalFunction(2, "none", 1, "jnp.where({0}, {1}, {number})", (None, _OF_WHERE), selects=(0,)),
     "convert": LocalFunction(1, "sum", 0, "{0}", keeps_integers=True),
     # Adam (Kingma and Ba 2015, with the bias of the moments in the rate) and SGD, for a rate of 0.001.
     "adam_mean": LocalFunction(2, "none", 3, "0.9 * {0} + 0.1 * {1}"),
@@ -380,7 +381,7 @@ FUNCTIONS = {
     "adam_update": LocalFunction(3, "none", 5, "{0} - 1e-3 * {1} / (jnp.sqrt({2}) + 1e-8)"),
     "sgd_update": LocalFunction(2, "none", 2, "{0} - 1e-3 * {1}"),
 }
-"""These, and those that only gradients and optimizers take."""
+"""These, and those that only a program's statements have, its gradients and optimizers."""
 
 
 def computed_dtype(part: Statement) -> str:

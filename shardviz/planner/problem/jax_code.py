@@ -209,7 +209,7 @@ class JaxCode:
             if start:
                 seen = f"{place} >= jnp.arange({sizes[along]})"
             if window := self.statement.number:
-                seen = f"({seen}) & ({place} < jnp.arange({sizes[along]}) + {window:g})"
+                seen = f"({seen}) & ({place} < jnp.arange({sizes[along]}) + {window:.0f})"
             fit = f"jnp.where({seen}, {fit}, -jnp.inf)"
         product = _subscripts(every, (scores, values), self.einsum.result)
         return f'jnp.einsum("{product}", jax.nn.softmax({fit}, axis=-1), {self.operands[2]})'
@@ -283,7 +283,7 @@ class JaxCode:
         (dims,), (array,), sizes = self.einsum.operands, self.operands, self.sizes
         along, (last,) = self.statement.along, self.statement.whole
         half = sizes[last] // 2
-        turns = f"{self.statement.number:g} ** -(jnp.arange({sizes[last]}) % {half} / {half})"
+        turns = f"{self.statement.number} ** -(jnp.arange({sizes[last]}) % {half} / {half})"
         signs = f"jnp.where(jnp.arange({sizes[last]}) < {half}, -1, 1)"
         angles = _aligned(f"({self._places(along)}[:, None] * ({signs} * {turns}))", (along, last), dims)
         other = f"jnp.roll({array}, {half}, {dims.index(last)})"
