@@ -157,7 +157,7 @@ def test_top_k_keeps_the_largest(along, count):
 
 
 def test_slots_go_to_tokens_in_order_while_there_are_any():
-    part = statement("slots", "bte->btec", whole=("t",))
+    part = statement("slots", "bte->btec", whole=("t",), along="t")
     (array,) = numbers(part)
     gates = np.maximum(array, 0)
     expected = np.zeros((2, 4, 4, 2))

@@ -189,6 +189,20 @@ def _of_mean_square(part: Statement) -> Derivatives:
     return (Derivative("square_gradient", (GRADIENT, 0), 2 / points_per_result(part)),)
 
 
+def _of_places(
+    operands: int | None,
+    code: Code,
+    derivatives: Derivatives | Callable[[Statement], Derivatives],
+    **fields: Any,
+) -> LocalFunction:
+    """A function that moves elements to other places, without arithmetic."""
+    return LocalFunction(operands, "sum", 0, code, derivatives, keeps_integers=True, **fields)
+
+
+def _of_slice(part: Statement) -> Derivatives:
+    return (Derivative("slice", number=-(part.number or 0)),)
+
+
 def _of_concatenate(part: Statement) -> Derivatives:
     starts = accumulate((part.sizes[dim] for dim in part.whole), initial=0)
     return tuple(Derivative("slice", number=start) for start, _ in zip(starts, part.whole, strict=False))
@@ -202,6 +216,10 @@ def _of_update(part: Statement) -> Derivatives:
 
 _RAISED = "jnp.exp({0} - jax.lax.stop_gradient({1}))"
 _OF_SOFTMAX = _own("softmax", 2, "{1} * ({0} - {2})", RESULT, ROW_SUMS, linearity="sum", linear_in=(0, 2))
+_OF_MAX = _own("max", 2, "{0} * ({1} == {2})", 0, RESULT)
+_OF_RELU = _own("relu", 1, "{0} * ({1} > 0)", RESULT)
+_OF_SQUARE = _own("square", 2, "{number} * {0} * {1}", 0)._replace(number=2.0)
+_OF_TOP_K = _own("top_k", 1, "{0} * ({1} != 0)", RESULT)
 _OF_TAKE = _own("take", 1, JaxCode.take_gradient, 1, counted="operand", selects=(1,))
 _OF_PICK = _own("pick", 1, JaxCode.pick_gradient, 1, counted="result", selects=(1,))
 _OF_WHERE = _own("where", 1, "jnp.where({1}, {0}, 0)", 0, selects=(1,))
@@ -224,9 +242,7 @@ PROGRAM_FUNCTIONS = {
         _own("silu", 6, "{0} * jax.nn.sigmoid({1}) * (1 + {1} * (1 - jax.nn.sigmoid({1})))", 0),
     ),
     "gelu": _elementwise(8, "jax.nn.gelu({0})", _own("gelu", 16, "jax.vjp(jax.nn.gelu, {1})[1]({0})[0]", 0)),
-    "relu": _elementwise(
-        1, "jax.nn.relu({0})", _own("relu", 1, "{0} * ({1} > 0)", RESULT), keeps_integers=True
-    ),
+    "relu": _elementwise(1, "jax.nn.relu({0})", _OF_RELU, keeps_integers=True),
     "sigmoid": _elementwise(4, "jax.nn.sigmoid({0})", _own("sigmoid", 3, "{0} * {1} * (1 - {1})", RESULT)),
     "tanh": _elementwise(4, "jnp.tanh({0})", _own("tanh", 3, "{0} * (1 - jnp.square({1}))", RESULT)),
     "exp": _elementwise(1, "jnp.exp({0})", Derivative("multiply", (GRADIENT, RESULT))),
@@ -235,24 +251,11 @@ PROGRAM_FUNCTIONS = {
     "rsqrt": _elementwise(
         1, "jax.lax.rsqrt({0})", _own("rsqrt", 4, "-0.5 * {0} * {1} ** 3", RESULT), of_positive=True
     ),
-    "square": _elementwise(
-        1,
-        "jnp.square({0})",
-        _own("square", 2, "{number} * {0} * {1}", 0)._replace(number=2.0),
-        keeps_integers=True,
-    ),
+    "square": _elementwise(1, "jnp.square({0})", _OF_SQUARE, keeps_integers=True),
     "sum": LocalFunction(1, "sum", 1, "{0}", (PASSED_ON,), keeps_integers=True),
     "mean": LocalFunction(1, "sum", 1, "{0}", _of_mean, averages=True),
     "mean_square": LocalFunction(1, "none", 2, "jnp.square({0})", _of_mean_square, averages=True),
-    "max": LocalFunction(
-        1,
-        "none",
-        1,
-        JaxCode.largest,
-        (_own("max", 2, "{0} * ({1} == {2})", 0, RESULT),),
-        takes_largest=True,
-        keeps_integers=True,
-    ),
+    "max": LocalFunction(1, "none", 1, JaxCode.largest, (_OF_MAX,), takes_largest=True, keeps_integers=True),
     "normalize": _of_first(
         2,
         3,
@@ -266,43 +269,11 @@ PROGRAM_FUNCTIONS = {
     "softmax": LocalFunction(3, "none", 3, f"{_RAISED} / {{2}}", (_OF_SOFTMAX, None, None)),
     "add_log": LocalFunction(2, "none", 2, "jax.lax.stop_gradient({0}) + jnp.log({1})", (None, DIVIDED)),
     "pick": _of_first(2, 1, JaxCode.pick, _OF_PICK, None, selects=(1,), keeps_integers=True),
-    "reshape": LocalFunction(1, "sum", 0, JaxCode.reshape, (Derivative("reshape"),), keeps_integers=True),
-    "slice": LocalFunction(
-        1,
-        "sum",
-        0,
-        JaxCode.slice,
-        lambda part: (Derivative("slice", number=-(part.number or 0)),),
-        counted="result",
-        looks_up=(0,),
-        keeps_integers=True,
-        lies_within=True,
-    ),
-    "concatenate": LocalFunction(
-        None, "sum", 0, JaxCode.concatenate, _of_concatenate, keeps_integers=True, joins=True
-    ),
-    "update": LocalFunction(
-        2,
-        "sum",
-        0,
-        JaxCode.update,
-        _of_update,
-        keeps_integers=True,
-        lies_within=True,
-        in_place=True,
-        few=1,
-    ),
-    "take": _of_first(
-        2,
-        0,
-        JaxCode.take,
-        _OF_TAKE,
-        None,
-        counted="result",
-        looks_up=(0,),
-        selects=(1,),
-        keeps_integers=True,
-    ),
+    "reshape": _of_places(1, JaxCode.reshape, (Derivative("reshape"),)),
+    "slice": _of_places(1, JaxCode.slice, _of_slice, looks_up=(0,), lies_within=True),
+    "concatenate": _of_places(None, JaxCode.concatenate, _of_concatenate, joins=True),
+    "update": _of_places(2, JaxCode.update, _of_update, lies_within=True, in_place=True, few=1),
+    "take": _of_first(2, 0, JaxCode.take, _OF_TAKE, None, looks_up=(0,), selects=(1,), keeps_integers=True),
     "attention": _attention("attention", is_causal=False),
     "causal_attention": _attention("causal_attention"),
     "window_attention": _attention("window_attention"),
@@ -345,15 +316,7 @@ PROGRAM_FUNCTIONS = {
         None,
         selects=(1,),
     ),
-    "top_k": LocalFunction(
-        1,
-        "none",
-        2,
-        JaxCode.top_k,
-        (_own("top_k", 1, "{0} * ({1} != 0)", RESULT),),
-        counted="operand",
-        keeps_integers=True,
-    ),
+    "top_k": LocalFunction(1, "none", 2, JaxCode.top_k, (_OF_TOP_K,), counted="operand", keeps_integers=True),
     "slots": LocalFunction(1, "none", 2, JaxCode.slots, (None,), counted="result", makes_places=True),
     "dispatch": _of_first(
         *(2, 0, JaxCode.dispatch, _own("dispatch", 1, JaxCode.dispatch, 1, counted="operand"), None),
