@@ -59,7 +59,7 @@ def plan_code(plan: Plan) -> str:
     if is_uneven(problem):
         complaint = "a dimension is split unevenly, and a program by hand needs equal parts"
         raise QuestionError(complaint, "give --sizes that the axes divide")
-    if unsure := [array.dtype for array in problem.arguments if array.dtype not in SURE]:
+    if unsure := [array.dtype for array in problem.arguments if array.dtype not in {*SURE, "pred"}]:
         raise QuestionError(f"XLA for CPU may not multiply {unsure[0]}", "use f32, bf16 or s32")
     mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
     title = f"The plan of {title_of(problem)} on the mesh {mesh}, by hand."

@@ -172,6 +172,11 @@ PROGRAMS = {
         "Y[b_X,t,h_Y] = P * K",
         "b=4,t=8,s=8,d=16,h=8",
     ),
+    "recurrence": (
+        "U = conv(X[b_X,t,d] * W[d,e_Y], C[k,e_Y], t); H = scan(sigmoid(U), U, t); "
+        "Y[b_X,t_Y,d] = dropout(rotary(H * O[e_Y,d], t), M[b_X,t_Y,d], 0.25)",
+        "b=4,t=8,d=8,e=16,k=3",
+    ),
     "logits": (
         "E = take(W[v_Y,d], T[b_X,t]); N = rms_norm(E, d, g[d]); L[b_X,t,v_Y] = N * W[v,d]",
         "b=4,t=8,d=32,v=64",
@@ -194,6 +199,7 @@ def test_programs_of_other_functions_give_the_result_of_one_device(capsys, name)
         ("gated", Training("layer")),
         ("gated", Training("none", Optimizer("adam", over=("X",)))),
         pytest.param("cross entropy", Training("none"), marks=pytest.mark.slow),
+        pytest.param("recurrence", Training("layer"), marks=pytest.mark.slow),
         pytest.param("attention", Training("dots"), marks=pytest.mark.slow),
         pytest.param("scores", Training("dots"), marks=pytest.mark.slow),
     ],

@@ -271,6 +271,10 @@ def test_layers_and_results_that_nothing_takes():
             "sum_exp(X[b,d], M[b])",
         ),
         ("Y = pick(X[b,v], v)", "", "pick takes an array, places and a dimension,", "pick(X[b,v], v)"),
+        ("Y = where(relu(X[b,d]), X, 0)", "", "Y_1 is not a mask,", "where(relu(X[b,d]), X, 0)"),
+        ("Y = rotary(X[t,h], t)", "h=5", "rotary turns halves of h=5,", "X[t,h]"),
+        ("Y = conv(X[b,t,d], W[d], t)", "", "the weights W[d] must have", "conv(X[b,t,d], W[d], t)"),
+        ("Y = scan(A[b], X[b,t], t)", "", "scan is along 't', which A[b] lacks,", "scan(A[b], X[b,t], t)"),
         (
             "Y = slots(G[t,e], t)",
             "",

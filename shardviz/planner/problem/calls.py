@@ -90,7 +90,7 @@ class FunctionLowering(StatementWriter):
     def _at_places(self, call: FunctionCall) -> tuple[ArrayUse, ArrayUse, Dims]:
         array, dims, (places,) = self._along(call, arrays=2)
         example = f"{call.function}({CALLS[call.function][2]})"
-        self._take_integers(places, call, f"the places are an argument: {example}")
+        self._take_argument(places, "s32", call, f"the places are an argument: {example}")
         kept = array.without(dims)
         if {*places.dims} != {*kept}:
             problem = f"{places} must have all dimensions of {array} but {dims[0]},"
@@ -115,7 +115,7 @@ class FunctionLowering(StatementWriter):
 
     def _take(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         table, places = self._arrays(call, 2)
-        self._take_integers(places, call, "take rows at an argument: take(W[v, d], T[b, t])")
+        self._take_argument(places, "s32", call, "take rows at an argument: take(W[v, d], T[b, t])")
         if shared := [dim for dim in places.dims if dim in table.dims]:
             problem = f"{shared[0]} is a dimension of both {table} and {places},"
             self._fail(problem, call, "the table has dimensions of its own")
@@ -246,8 +246,7 @@ class FunctionLowering(StatementWriter):
             call = replace(call, function="fill")
         made = self._pointwise(call, target, number)
         mask = self.statements[-1].operands[place]
-        if mask.name in self.arguments:
-            self.dtypes[mask.name] = "pred"
+        self._take_argument(mask, "pred", call, "a mask is an argument: where(M[b, t], X, 0)")
         return made
 
     def _top_k(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
@@ -339,10 +338,11 @@ class FunctionLowering(StatementWriter):
             self._fail(f"{call.function} takes the name of a dimension here,", value, "write for example d")
         return value.name
 
-    def _take_integers(self, places: ArrayUse, call: FunctionCall, hint: str) -> None:
-        if places.name not in self.arguments:
-            self._fail(f"{places.name} holds no whole numbers,", call, hint)
-        self.dtypes[places.name] = "s32"
+    def _take_argument(self, use: ArrayUse, dtype: str, call: FunctionCall, hint: str) -> None:
+        if use.name not in self.arguments:
+            holds = "is not a mask" if dtype == "pred" else "holds no whole numbers"
+            self._fail(f"{use.name} {holds},", call, hint)
+        self.dtypes[use.name] = dtype
 
     def _check_count(self, call: FunctionCall, count: int) -> None:
         if len(call.operands) != count:
