@@ -160,8 +160,10 @@ def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshR
     best, question = answer.found[0], answer.question
     shown, specs = mesh_ranking.shown_mesh(question, best), dict(best.specs)
     remat = best.remat or given["remat"]
-    optimizer = ",".join((given["optimizer"].partition(",over=")[0], *(f"over={axis}" for axis in best.over)))
-    words = {name: given[name] for name in ("sizes", "dtype", "backward", "frozen")}
+    optimizer = ",".join(
+        ((given["optimizer"] or "none").partition(",over=")[0], *(f"over={axis}" for axis in best.over))
+    )
+    words = {name: given[name] or "" for name in ("sizes", "dtype", "backward", "frozen")}
     words |= {"remat": remat, "optimizer": optimizer}
     if not question.name:
         form = form_options.form_from_options(
