@@ -157,7 +157,7 @@ class _Writer:
         (name,) = operands
         if step.op in ("psum", "pmax"):
             return f"jax.lax.{step.op}({name}, {axes_code(step.axes)})"
-        is_local = step.op in ("slice", "mask")
+        is_local = step.op in ("slice", "mask", "pad")
         if step.op != "ppermute" and (is_local or not moved_axes(step, self.plan.problem.mesh).is_of_one_dim):
             return self._moved(step, name)
         operation = operation_of_step(self.plan, index + 1)
@@ -184,6 +184,17 @@ class _Writer:
                 return rearranged_code(sent, collected(deal.shape[1:], moved.removed, sizes))
             case "mask":
                 return f"jnp.where(jax.lax.axis_index({axes}) == 0, {name}, 0)"
+            case "pad":
+                array, padded = name, list(shape)
+                for dim, places in enumerate(moved.removed):
+                    if places:
+                        own = tuple(moved.group[index] for index in places)
+                        padded[dim] *= mesh.group_size(own)
+                        zeros = f"jnp.zeros({tuple(padded)}, {array}.dtype)"
+                        start = f"jax.lax.axis_index({axes_code(own)}) * {shape[dim]}"
+                        place = f"{zeros}, {name}, {start}, axis={dim}"
+                        name = f"jax.lax.dynamic_update_slice_in_dim({place})"
+                return name
         for dim, places in enumerate(moved.appended):
             if places:
                 own = tuple(step.axes[index] for index in places)

@@ -18,7 +18,7 @@ from shardviz.sharding.axis_parts import finest_parts, in_parts, joined_parts
 with LazyImports():
     from shardviz.planner.problem import functions, jax_code
 
-LOCAL_OPS = ("einsum", "apply", "slice", "mask")
+LOCAL_OPS = ("einsum", "apply", "slice", "mask", "pad")
 HLO_OPS = {
     "all_gather": "all-gather",
     "psum": "all-reduce",
@@ -35,11 +35,12 @@ class Step:
     """One operation that every device performs at the same time.
 
     `op` is JAX's name: all_gather, psum, pmax, psum_scatter, all_to_all, ppermute, or the local einsum, apply
-    (another `function`), slice, and mask (a whole copy becomes a pending sum: the first device of a group
-    keeps it, the others have zeros). `array` is what it changes or makes, `part` the number of its statement.
-    `axes` are the mesh axes of the collective's groups, major first. `dim` is the first dimension that is
-    gathered, scattered or sliced; for all_to_all the one that becomes whole; None otherwise. `shape` is per
-    device, of the larger of operand and result, and `bytes` its bytes; for an einsum, its result's.
+    (another `function`), slice, mask (a whole copy becomes a pending sum: the first device of a group keeps
+    it, the others have zeros) and pad (a shard becomes one, with zeros around it). `array` is what it changes
+    or makes, `part` the number of its statement. `axes` are the mesh axes of the collective's groups, major
+    first. `dim` is the first dimension that is gathered, scattered, sliced or padded; for all_to_all the one
+    that becomes whole; None otherwise. `shape` is per device, of the larger of operand and result, and
+    `bytes` its bytes; for an einsum, its result's.
     `wire_bytes`: what one device must send at least. `operands` are the arrays that an einsum or a function
     takes, under `operand_specs`, which say which copy of an array that several statements use. `reason` is a
     sentence with the numbers of the case, `short_reason` at most ten words of it."""

@@ -261,6 +261,13 @@ class MoveReason:
         first = f"the first of the {self.n} devices along it keeps its copy"
         return short, f"{short}: {first}, the others hold zeros; nothing is sent."
 
+    def pad(self) -> Reason:
+        short = f"{self.array.name} must be a partial sum over {self.axes}"
+        return (
+            short,
+            f"{short}: every device pads its shard with zeros where others have theirs; nothing is sent.",
+        )
+
     def largest(self) -> Reason:
         held = f"Each of the {self.n} devices along {self.axes} holds the maximum of its shard"
         why = f"{held}: every device gets the maximum of all; each sends 2×{self.sent}."
@@ -292,6 +299,7 @@ MOVE_REASONS = {
     "all_to_all": MoveReason.exchange,
     "ppermute": MoveReason.permute,
     "mask": MoveReason.mask,
+    "pad": MoveReason.pad,
     "pmax": MoveReason.largest,
     "psum": MoveReason.reduce,
     "psum_scatter": MoveReason.reduce,

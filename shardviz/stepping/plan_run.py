@@ -144,6 +144,13 @@ class PlanRun:
             bounds = self._layout(self.copies.made[index]).bounds() - layout.bounds()[..., :1]
             pairs = zip(values, bounds, strict=True)
             return np.stack([shard[tuple(slice(*own) for own in bounds)] for shard, bounds in pairs])
+        if step.op == "pad":
+            after = self._layout(self.copies.made[index])
+            padded = np.zeros((len(values), *after.shard_shape), values.dtype)
+            places = layout.bounds() - after.bounds()[..., :1]
+            for into, shard, bounds in zip(padded, values, places, strict=True):
+                into[tuple(slice(*own) for own in bounds)] = shard
+            return padded
         if step.op == "mask":
             keepers = {group[0] for group in mesh.groups(step.axes)}
             return np.stack([shard * (position in keepers) for position, shard in enumerate(values)])

@@ -118,6 +118,7 @@ MOVES = [
     ("all_to_all", "_,XYZ,_", "Z,X,Y", ("Y", "Z")),
     ("slice", "X,_,_", "XZ,Y,_", ("Z", "Y")),
     ("mask", "X,_", "X,_{U_YZ}", ("Y", "Z")),
+    ("pad", "XY,Z", "X,_{U_YZ}", ("Y", "Z")),
     ("psum", "X,_{U_YZ}", "X,_", ("Y", "Z")),
 ]
 

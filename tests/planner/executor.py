@@ -292,7 +292,7 @@ class Execution:
         split = [dim for dim, cut in enumerate(appended) if cut]
         joined = [dim for dim, cut in enumerate(removed) if cut]
         # JAX numbers the members of a group by the order of its axes: it is that of the one dimension.
-        ordered = {"all_gather": gone, "psum_scatter": come, "slice": come, "all_to_all": gone}
+        ordered = {"all_gather": gone, "psum_scatter": come, "slice": come, "all_to_all": gone, "pad": gone}
         match step.op:
             case "all_gather":
                 fits = set(group) == set(gone) and not (come or added or pending)
@@ -304,6 +304,8 @@ class Execution:
                 fits = set(group) == set(gone) == set(come) and not (added or pending)
             case "slice":
                 fits = set(group) == set(come) and not (gone or added or pending)
+            case "pad":
+                fits = set(group) == set(gone) == set(pending) and not (come or added)
             case _ if pending:
                 fits = set(group) == set(pending) and not (gone or come or added)
             case _:
@@ -314,11 +316,29 @@ class Execution:
         changed = joined or split
         if step.dim is not None and (not changed or step.dim != changed[0]):
             raise PlanError(f"{step.op} names dimension {step.dim}")
+        if step.op == "pad":
+            return self._within_zeros(before.data, removed)
         if step.op == "slice" or pending:
             return self._first_only(self._exchange(before.data, (), appended, ()), pending)
         if step.op == "pmax":
             return np.broadcast_to(before.data.max(axis=group, keepdims=True), before.data.shape)
         return self._exchange(before.data, group, appended, removed)
+
+    def _within_zeros(self, data: Values, removed: Sequence[Sequence[int]]) -> Values:
+        """Every device's piece where it belongs among those of the devices along some parts."""
+        sizes, count = self.grid.sizes, len(self.grid.sizes)
+        lengths = data.shape[count:]
+        wide = [length * self.grid.count(own) for length, own in zip(lengths, removed, strict=True)]
+        found = np.zeros((*sizes, *wide), data.dtype)
+        for device in np.ndindex(sizes):
+            place = []
+            for length, own in zip(lengths, removed, strict=True):
+                number = 0
+                for part in own:
+                    number = number * sizes[part] + device[part]
+                place.append(slice(number * length, (number + 1) * length))
+            found[device][tuple(place)] = data[device]
+        return found
 
     def _permuted(self, before: Held, group: tuple[int, ...], goal: Spec) -> Values:
         """Every device gets the block it should hold, from a device of its group that holds that block.

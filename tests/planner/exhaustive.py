@@ -10,6 +10,7 @@ sums are pending; atoms are prime parts of mesh axes. Every move is one operatio
     ppermute      any other state that cuts every dimension into as many parts
     slice         idle atoms are appended to dimensions
     mask          idle atoms become pending: the first devices keep what they have, the others take zeros
+    pad           atoms leave the minor ends of dimensions and become pending: devices pad with zeros
     sum           dimensions that no other operand and not the result has are summed on each device
 
 A slice takes no time: the step that takes the piece reads it in place. An einsum's work is split by any
@@ -168,7 +169,7 @@ class Space:
         bandwidth = self.placed.machine.device.hbm_bandwidth
         if op == "slice":
             return NOTHING
-        if op == "mask":
+        if op in ("mask", "pad"):
             return self.cost((before + after) / bandwidth if bandwidth else 0.0, 0, 0)
         held, n = max(before, after), self.count(group)
         levels = self.placed.group_levels(self.names(group), in_order=op == "ppermute")
@@ -219,6 +220,7 @@ class Space:
                 continue
             shorter = tuple(dim[:cut] for dim, cut in zip(dims, cuts, strict=True))
             yield "all_gather", tuple(sorted(group)), (shorter, pending)
+            yield "pad", tuple(sorted(group)), (shorter, tuple(sorted((*pending, *group))))
             targets = [
                 number for number, (dim, cut) in enumerate(zip(dims, cuts, strict=True)) if cut == len(dim)
             ]

@@ -77,7 +77,16 @@ def test_every_move_keeps_the_array(mesh):
         # The next state comes by an operation of any kind, as likely as another.
         op = draw.choice(sorted({move[0] for move in moves}))
         state = draw.choice([move[2] for move in moves if move[0] == op])
-    assert set(ops) >= {"all_gather", "all_to_all", "slice", "mask", "ppermute", "psum", "psum_scatter"}
+    assert set(ops) >= {
+        "all_gather",
+        "all_to_all",
+        "slice",
+        "mask",
+        "ppermute",
+        "psum",
+        "psum_scatter",
+        "pad",
+    }
 
 
 X, Y = ("X",), ("Y",)

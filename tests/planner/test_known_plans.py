@@ -157,6 +157,16 @@ def test_the_smallest_copy_becomes_the_pending_sum():
     assert found.optimal
 
 
+def test_shards_become_a_pending_sum_without_a_byte():
+    """Every device pads its rows with zeros, as in Shardy's `sharded_to_unreduced`."""
+    problem = problem_from_text(
+        "bd->bd", mesh=parse_mesh("X=4,Y=4"), specs="(XY)_->X_{U_Y}", sizes="b=64,d=64"
+    )
+    found = plan(problem)
+    assert [(step.op, step.axes) for step in found.steps] == [("einsum", ()), ("pad", ("Y",))]
+    assert (found.wire_bytes, found.optimal) == (0, True)
+
+
 def test_of_plans_that_take_equally_long_the_one_that_sends_less_is_chosen():
     """An all-to-all of A first would save 35 picoseconds of the sum, which nobody could measure."""
     found = steps("xsyd->xy", "X=4,Y=2", "_X_Y->XY", "x=4,s=128,y=2,d=4", "f32")

@@ -51,6 +51,7 @@ def test_all_plans_of_a_matmul_end_in_jaxs_product(result: str) -> None:
 
 
 CASES = [
+    ("bd->bd", "XY->_Y{U_X}", {"mesh": "X=2,Y=2", "sizes": "b=4,d=4"}),
     ("bd,df->bf", "XY,Y_->X_", {}),
     ("bd,df->bf", "(XY)_,Y_->_(YX)", {}),
     ("bd,df->bf", "__,__->__{U_Y}", {}),

@@ -10,6 +10,7 @@ is still a pending sum. The moves, inside `shard_map`:
     psum_scatter  pending sums are added; everyone gets one piece of the total
     slice         idle axes cut some dimensions further; every device keeps its part, nothing is sent
     mask          a whole copy becomes a pending sum: the first device keeps it, the others have zeros
+    pad           minor axes become pending sums: every device pads its piece with zeros, nothing is sent
 
 Only the minor end of a dimension can be gathered or moved: taking the major axis away would leave a device
 with rows that are not adjacent. The axes are those of the mesh, or parts of these (`axis_parts`), and each
@@ -66,7 +67,7 @@ def move_step(array: ShardedArray, mesh: Mesh, move: PathMove) -> Step:
     """A move as a step without a reason, adjacent parts of an axis as one (bytes: Chan et al. 2007)."""
     op, axes, dim, *ends = move
     before, after = (spec_of(state, mesh) for state in ends)
-    shape = shard_shape(array.shape, after if op == "all_gather" else before, mesh)
+    shape = shard_shape(array.shape, after if op in ("all_gather", "pad") else before, mesh)
     size = array_bytes(shape, array.dtype)
     wire_bytes = wire_bytes_of(op, size, mesh.group_size(axes))
     return Step(op, array.name, axes, dim, before, after, shape, array.dtype, size, wire_bytes)
@@ -95,7 +96,7 @@ def remembered(method: Callable[Concatenate[Any, P], R]) -> cached_property[Call
     return cached_property(of)
 
 
-STAGES = (("mask", "slice"), ("psum", "all_gather", "psum_scatter"), ("all_to_all",), ("ppermute",))
+STAGES = (("mask", "slice"), ("psum", "all_gather", "psum_scatter", "pad"), ("all_to_all",), ("ppermute",))
 """The operations, in groups: those of the last are the most, and seldom the cheapest way on."""
 EXCHANGES = len(STAGES)
 """From here on a stage is one group of axes that an all-to-all moves, by its number."""
@@ -135,6 +136,7 @@ _Taken = tuple[Dims, Axes, int | None]
 _CARRIES = {
     "slice": ("idle", "split"),
     "mask": ("idle", "pending"),
+    "pad": ("split", "pending"),
     "all_gather": ("split", "idle"),
     "psum": ("pending", "idle"),
     "psum_scatter": ("pending", "split"),
@@ -154,8 +156,8 @@ def state_space(
 
 class StateSpace:
     """The states of arrays of one rank over some axis parts, made as they are reached. `sizes` are the
-    devices along each part, in the mesh's order; only over parts in `may_mask` does a copy become a pending
-    sum. Moves name whole axes where they are over all of their parts."""
+    devices along each part, in the mesh's order; only over parts in `may_mask` do a copy and shards become a
+    pending sum. Moves name whole axes where they are over all of their parts."""
 
     def __init__(
         self, sizes: Mapping[str, int], mesh_shape: Mapping[str, int], may_mask: frozenset[str] = frozenset()
@@ -221,7 +223,7 @@ class StateSpace:
             ]
             groups = ((dims, axes, None) for axes in subsets(movable))
         may_pend: frozenset[str] | None = None
-        if op == "mask":
+        if op in ("mask", "pad"):
             may_pend = self.may_mask
         elif target == "pending":
             may_pend = frozenset(arriving or ())

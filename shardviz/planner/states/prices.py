@@ -86,7 +86,7 @@ class Prices:
         if op == "slice":
             return 0.0  # read in place by the step that uses it
         _, seconds = compute_price(0, before + after, "", self._device)
-        if op == "mask":
+        if op in ("mask", "pad"):
             return seconds or 0.0
         size = after if op == "all_gather" else before
         return max(self.collective_seconds(op, axes, size), seconds or 0.0)

@@ -20,6 +20,7 @@ HOME, AWAY, IDLE, PENDING = range(4)
 """What became of an axis; a vector of these is a number to base 4."""
 _CHANGES = {
     "mask": ((IDLE, PENDING),),
+    "pad": ((HOME, PENDING), (AWAY, PENDING)),
     "all_gather": ((HOME, IDLE), (AWAY, IDLE)),
     "psum": ((PENDING, IDLE),),
     "psum_scatter": ((PENDING, HOME), (PENDING, AWAY)),
@@ -157,7 +158,7 @@ class _RelaxedMoves:
             self._changes[op] = []
             for index, axis in enumerate(space.sizes):
                 own: tuple[list[int], ...] = ([], [], [], [])
-                may_change = op != "mask" or axis in space.may_mask
+                may_change = op not in ("mask", "pad") or axis in space.may_mask
                 if not forward and op in ("psum", "psum_scatter"):
                     may_change = axis in may_pend
                 for before, after in changes if may_change else ():
@@ -218,7 +219,7 @@ class _GroupCosts(dict[int, Cost]):
         devices, others = space.group_size(axes), parts
         if op == "slice":
             return 0
-        if op in ("all_gather", "psum_scatter"):
-            others = parts // devices if (op == "all_gather") == self._forward else parts * devices
+        if op in ("all_gather", "pad", "psum_scatter"):
+            others = parts * devices if (op == "psum_scatter") == self._forward else parts // devices
         ends = self._whole_bytes // parts, self._whole_bytes // others
         return self._prices.move_in_any_order(op, space.whole(axes), *(ends if self._forward else ends[::-1]))
