@@ -115,6 +115,11 @@ def test_decode_steps_are_near():
     assert max(ratios) <= 1.25
 
 
+def test_a_published_service_of_experts_is_between_no_overlap_and_perfect_overlap():
+    published, whole, overlapped = map(float, decode_steps.service_row().split("|")[3:6])
+    assert overlapped < published < whole < 1.4 * published
+
+
 def test_the_page_is_what_the_command_writes():
     page = accuracy.PAGE.read_text(encoding="utf-8")
     assert accuracy.page() == page, "run tests/benchmarks/accuracy.py"

@@ -237,7 +237,9 @@ class ModelAnswer:
 
 def answered(question: ModelQuestion) -> ModelAnswer:
     """The answer, for which the step is planned. Raises `QuestionError` as `planned_step` does."""
-    step = None if question.model.architecture is None else planned_step(question)
+    of = question.model.architecture
+    is_said = of is not None and all(kind.mixer != "delta" for kind in of.kinds)
+    step = planned_step(question) if is_said else None
     return ModelAnswer(question, model_memory(question, step), step)
 
 

@@ -73,15 +73,12 @@ def parts(of: Architecture) -> tuple[DecoderPart, ...]:
 
 def _kind_name(kind: LayerKind, kinds: list[LayerKind]) -> str:
     """``layer``, and before it the words in which kinds differ: ``local dense layer``."""
-    words = [
-        ("global", "local")[kind.window > 0] if kind.mixer in ("attention", "latent") else "linear",
-        "expert" if kind.experts_per_token else "dense",
-    ]
-    differs = [
-        len({(other.mixer, other.window) for other in kinds}) > 1,
-        len({bool(other.experts_per_token) for other in kinds}) > 1,
-    ]
-    return " ".join([word for word, is_said in zip(words, differs, strict=True) if is_said] + ["layer"])
+    of_tokens = {(other.mixer, other.window) for other in kinds}
+    place = ("local" if kind.window else "global") if kind.mixer in ("attention", "latent") else "linear"
+    words = [place] if len(of_tokens) > 1 else []
+    if len({other.experts_per_token for other in kinds}) > 1:
+        words.append("expert" if kind.experts_per_token else "dense")
+    return " ".join([*words, "layer"])
 
 
 def parameters(of: Architecture) -> tuple[ModelParameter, ...]:
@@ -211,12 +208,8 @@ def _delta() -> Iterator[DecoderParameter]:
     yield _weight("linear_attn.out_proj", "embed heads:gkh", "out_proj")
 
 
-_BLOCKS = {"mixtral": "block_sparse_moe", "llama4_text": "feed_forward"}
-_SHARED = {"deepseek_v3": "shared_experts"}
-
-
 def _block(of: Architecture) -> str:
-    return _BLOCKS.get(of.family, "mlp")
+    return {"mixtral": "block_sparse_moe", "llama4_text": "feed_forward"}.get(of.family, "mlp")
 
 
 def _mlp(name: str, hidden: str, bias: bool, before: str = "") -> Iterator[DecoderParameter]:
@@ -231,21 +224,18 @@ def _experts(of: Architecture, kind: LayerKind) -> Iterator[DecoderParameter]:
     yield from _linear(f"{block}.{router}", "router", "embed", is_gpt_oss, "router")
     if of.family == "deepseek_v3":
         yield _weight(f"{block}.gate.e_score_correction_bias", "router", "", "")
-    if of.family in ("gpt_oss", "llama4_text"):
-        fused = "mlp:f+f"
-        yield _weight(f"{block}.experts.gate_up_proj", f"experts embed {fused}", "gate_proj up_proj", "")
-        if is_gpt_oss:
-            yield _weight(f"{block}.experts.gate_up_proj_bias", f"experts {fused}", "", "")
-        yield _weight(f"{block}.experts.down_proj", "experts mlp embed", "down_proj", "")
-        if is_gpt_oss:
-            yield _weight(f"{block}.experts.down_proj_bias", "experts norm", "", "")
+    if router == "router":
+        biases = [("gate_up_proj_bias", "experts mlp:f+f"), ("down_proj_bias", "experts norm")] * is_gpt_oss
+        matrices = [("gate_up_proj", "experts embed mlp:f+f"), ("down_proj", "experts mlp embed")]
+        for name, dims in (*matrices, *biases):
+            roles = {"gate_up_proj": "gate_proj up_proj", "down_proj": name}.get(name, "")
+            yield _weight(f"{block}.experts.{name}", dims, roles, "")
     else:
-        for name in expert_roles(of)[:2]:
-            yield _weight(f"{block}.experts.{name}", "experts mlp embed")
-        yield _weight(f"{block}.experts.{expert_roles(of)[2]}", "experts embed mlp")
+        for name, dims in zip(expert_roles(of), ("mlp embed", "mlp embed", "embed mlp"), strict=True):
+            yield _weight(f"{block}.experts.{name}", f"experts {dims}")
     if "u" in dict(kind.sizes):
-        shared = f"{block}.{_SHARED.get(of.family, 'shared_expert')}"
-        yield from _mlp(shared, "u", False, "shared_")
+        shared = "shared_experts" if of.family == "deepseek_v3" else "shared_expert"
+        yield from _mlp(f"{block}.{shared}", "u", False, "shared_")
         if of.family == "qwen3_next":
             yield _weight(f"{block}.shared_expert_gate", "router:i embed", "shared_gate")
 

@@ -269,6 +269,12 @@ def _text(part: DecoderPart, of: Architecture, tokens: Tokens, with_loss: bool) 
 
 
 def _layer(part: DecoderPart, of: Architecture, kind: LayerKind, tokens: Tokens) -> Iterator[str]:
+    if kind.mixer == "delta":
+        problem = f"programs cannot say the gated delta rule of {of.family}, so no step is planned"
+        raise QuestionError(problem, "ask for parameters and memory alone, without --serve")
+    if kind.mixer == "mamba2":
+        yield from _mamba2("g," * (part.sizes["g"] > 1), tokens.decodes)
+        return
     attention, mlp, norm = "attention_out", "mlp_out", "post_attention_layernorm"
     if of.norms == 4:
         attention = f"rms_norm(attention_out, d, {{{norm}}})"
@@ -331,6 +337,27 @@ def _latent_attention(part: DecoderPart, decodes: bool) -> Iterator[str]:
         yield "values[b,s,k,h] = latents * {v_b}"
         yield "heads[b,t,k,h] = causal_attention(nope, keys, values, turned, ropes)"
     yield "attention_out[b,t,d] = heads * {o_proj}"
+
+
+def _mamba2(g: str, decodes: bool) -> Iterator[str]:
+    """A layer of Mamba 2 as its recurrence: a state is the one before, decayed, and what a token adds."""
+    yield "norm1 = rms_norm(x[b,t,d], d, {norm})"
+    yield f"z[b,t,{g}k,h] = norm1 * {{in_z}}"
+    for name, dims in {"x": f"{g}k,h", "B": f"{g}n", "C": f"{g}n"}.items():
+        yield f"new_{name}[b,t,{dims}] = norm1 * {{in_{name}}}"
+        taken = f"past_{name}[b,t,w,{dims}] * {{conv_{name}}}"
+        yield f"mixed_{name}[b,t,{dims}] = {taken if decodes else f'conv(new_{name}, {{conv_{name}}}, t)'}"
+        yield f"silu_{name} = silu(mixed_{name})"
+    # A logarithm of a sigmoid is the softplus, both negative.
+    yield f"raw[b,t,{g}k] = norm1 * {{in_dt}}; rate = log(sigmoid(-1 * (raw + {{dt_bias}})))"
+    yield f"slope[b,t,{g}k] = rate * exp({{A_log}}); decay = exp(slope)"
+    yield f"dose[b,t,{g}k,h] = -1 * rate * silu_x"
+    yield f"added[b,t,{g}k,h,n] = dose * silu_B"
+    state = f"scale(state[b,t,{g}k,h,n], decay) + added" if decodes else "scan(decay, added, t)"
+    yield f"new_state = {state}; seen[b,t,{g}k,h] = new_state * silu_C; skip[b,t,{g}k,h] = silu_x * {{D}}"
+    yield f"gated = (seen + skip) * silu(z); squares = mean_square(gated, {g.replace(',', ', ')}k, h)"
+    yield f"scaled[b,t,{g}k,h] = normalize(gated, squares) * {{mixer_norm}}"
+    yield "mixer_out[b,t,d] = scaled * {out_proj}; y = x + mixer_out"
 
 
 def _mlp(made: str, of: Architecture, before: str) -> Iterator[str]:

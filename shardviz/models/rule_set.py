@@ -424,12 +424,8 @@ def folded(parameters: Iterable[SplitParameter]) -> tuple[FoldedParameter, ...]:
     return tuple(found)
 
 
-MOST_RUNS = 6
-"""Runs of numbers that are not all shown."""
-
-
 def number_ranges(numbers: Sequence[int]) -> str:
-    """``0–31``; ``0,2–5,9`` of numbers in order; of many runs the first two and the last, ``0,2,…,46``."""
+    """``0–31``; ``0,2–5,9`` of numbers in order; of six runs and more the first two and the last."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:
@@ -437,4 +433,4 @@ def number_ranges(numbers: Sequence[int]) -> str:
         else:
             runs.append([number, number])
     words = [f"{first}–{last}" if last > first else str(first) for first, last in runs]
-    return ",".join(words if len(words) < MOST_RUNS else [*words[:2], "…", words[-1]])
+    return ",".join(words if len(words) < 6 else [*words[:2], "…", words[-1]])

@@ -125,7 +125,8 @@ class ModelFamily:
     0 where the width is divided among the heads. Of so many layers, `period`, the last attends to all tokens;
     all `others`, which with 0 are all, are of this type. `experts` and `shared` are the keys of the widths of
     an expert, and of one that all tokens take; `dense` that of an MLP of no experts. `usual` are sizes
-    that a config may leave out, `keys` its own for those of all others."""
+    that a config may leave out, `keys` its own for those of all others, `sizes` the keys of letters, of which
+    `linear` are those of layers of linear attention."""
 
     activation: Literal["silu", "gelu"] = "silu"
     norms: int = 2
@@ -141,6 +142,8 @@ class ModelFamily:
     dense: str = "intermediate_size"
     usual: Mapping[str, int] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    linear: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
@@ -156,21 +159,6 @@ PERIODS = ("sliding_window_pattern", "full_attention_interval")
 EXPERT_STEPS = ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq")
 """The keys of how many layers there are for one of all tokens, and for one of experts."""
 WINDOWS = {"sliding_attention": "sliding_window", "chunked_attention": "attention_chunk_size"}
-LATENT = {"k": "num_attention_heads", "l": "kv_lora_rank", "n": "qk_nope_head_dim"}
-LATENT |= {"r": "qk_rope_head_dim", "h": "v_head_dim"}
-STATES = {
-    "mamba2": dict(
-        zip("kghnw", ("num_heads", "n_groups", "head_dim", "state_size", "conv_kernel"), strict=True)
-    ),
-    "delta": {
-        "k": "linear_num_value_heads",
-        "g": "linear_num_key_heads",
-        "h": "linear_value_head_dim",
-        "n": "linear_key_head_dim",
-        "w": "linear_conv_kernel_dim",
-    },
-}
-"""The keys of sizes by their letters, of latent attention and of mixers with a state."""
 LAYER_TYPES = ("full_attention", *WINDOWS, "linear_attention")
 
 
@@ -241,22 +229,20 @@ class _ConfigReader:
 
     def _expert_layers(self, layers: int) -> set[int]:
         """The layers that have experts: all, or one in so many, behind some, but for those listed."""
-        if not self.family.experts or not any(key in self.config.values for key in EXPERTS):
+        if not self.family.experts or not self.optional(*EXPERTS):
             return set()
-        dense = self.config.listed("mlp_only_layers", layers) if "mlp_only_layers" in self.config else None
+        is_said = self.config.values.get("mlp_only_layers") is not None
+        dense = self.config.listed("mlp_only_layers", layers) if is_said else None
         others = {dense.count(number, layers) for number in dense.values} if dense else set()
         step, first = self.optional(*EXPERT_STEPS) or 1, self.optional("first_k_dense_replace")
         return {layer for layer in range(first, layers) if (layer + 1) % step == 0} - others
 
     def _kind(self, word: str, has_experts: bool) -> LayerKind:
-        window = WINDOWS.get(word, "")
-        if window and self.flag("use_sliding_window", True):
-            usual = self.family.usual.get(window, 0)
-            seen = self.optional(window) or usual * (window not in self.config)
-        else:
-            seen = 0
-        mixer = "delta" if word == "linear_attention" else self.family.mixer
-        own, taken = self._state(mixer) if mixer in STATES else self._heads(), 0
+        window, is_linear, taken = WINDOWS.get(word, ""), word == "linear_attention", 0
+        usual = self.family.usual.get(window, 0) * (window not in self.config)
+        seen = self.optional(window) or usual if self.flag("use_sliding_window", True) else 0
+        mixer = "delta" if is_linear else self.family.mixer
+        own = self._heads(self.family.linear if is_linear else self.family.sizes)
         if has_experts:
             own |= {"f": self.size(self.family.experts), "e": self.optional(*EXPERTS), "i": 1}
             if self.family.shared:
@@ -267,10 +253,12 @@ class _ConfigReader:
             own["f"] = self.size(self.family.dense, usual)
         return LayerKind(mixer, tuple(own.items()), seen, taken)
 
-    def _heads(self) -> dict[str, int]:
-        if self.family.mixer == "latent":
-            own = {letter: self.size(key) for letter, key in LATENT.items()}
-            return own | {"q": self.optional("q_lora_rank")}
+    def _heads(self, keys: Mapping[str, str]) -> dict[str, int]:
+        if keys:
+            own = {letter: self.size(key) for letter, key in keys.items()}
+            if own["k"] % (groups := own.get("g", 1)):
+                self.config.fail(keys["k"], f"{own['k']} heads are not {groups} groups of as many")
+            return own | {"k": own["k"] // groups, "q": self.optional("q_lora_rank"), "i": 1}
         width, heads = self.size("hidden_size"), self.size("num_attention_heads")
         kv_heads = heads if self.name == "gpt2" else self.size("num_key_value_heads", heads)
         if heads % kv_heads:
@@ -282,12 +270,6 @@ class _ConfigReader:
             key = self.key_of.get("hidden_size", "hidden_size")
             self.config.fail(key, f"{width} is not a multiple of the {heads} heads", "give head_dim")
         return {"k": kv_heads, "g": heads // kv_heads, "h": head_size or width // heads}
-
-    def _state(self, mixer: str) -> dict[str, int]:
-        """Groups of heads that share keys, or what Mamba 2 has in their place, and the sizes of a state."""
-        keys = STATES[mixer]
-        own = {letter: self.size(key) for letter, key in keys.items()}
-        return own | {"k": own["k"] // own["g"], "i": 1}
 
 
 def _dtype(config: StrictTable, usual: str) -> str:

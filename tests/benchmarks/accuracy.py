@@ -659,6 +659,7 @@ def page() -> str:
         steps="\n".join(_step_rows()),
         decode_source=decode_steps.SOURCE,
         decode_steps="\n".join(decode_steps.rows()),
+        deepseek=decode_steps.service_row(),
     )
 
 

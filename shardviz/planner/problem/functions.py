@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
@@ -162,13 +161,12 @@ def _attention(name: str, is_causal: bool = True) -> LocalFunction:
         return tuple(Derivative(f"{name}_{word}_gradient", takes) for word in [*words][: len(takes) - 1])
 
     for operand, (word, flops) in enumerate(words.items()):
-        code = partial(_attention_gradient, operand)
+
+        def code(written: JaxCode, operand: int = operand) -> str:
+            return written.gradient(JaxCode.attention, operand, range(len(written.operands) - 1))
+
         _GRADIENTS[f"{name}_{word}_gradient"] = _of_first(None, flops, code, **fields)
     return LocalFunction(3, "product", 2, JaxCode.attention, derivatives, linear_in=(2,), **fields)
-
-
-def _attention_gradient(operand: int, written: JaxCode) -> str:
-    return written.gradient(JaxCode.attention, operand, range(len(written.operands) - 1))
 
 
 def _linear_attention() -> LocalFunction:
