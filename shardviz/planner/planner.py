@@ -17,7 +17,7 @@ from shardviz.planner.plan import Plan, Step
 from shardviz.planner.problem import WRITTEN, Objective, Problem
 from shardviz.planner.program_planner import ArrayUses, StatementChoices, planned_program
 from shardviz.planner.reasons import MOVE_REASONS, MoveReason, explain_einsum
-from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
+from shardviz.planner.statements.axis_pool import MOST_CUT, MOST_ORDERED, AxisPool
 from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
 from shardviz.planner.statements.statement_ways import (
     MOST_SEARCHED,
@@ -130,7 +130,9 @@ class Planner:
             return best, False
         finally:
             self.prices.looks_left = math.inf
-        return best, fine.is_finest and all(map(has_all_orders, problem.parts))
+        # Over more parts an open result is left only as some array is split.
+        is_all = fine.is_finest and (len(fine.sizes) <= MOST_ORDERED or problem.result.spec is not None)
+        return best, is_all and all(map(has_all_orders, problem.parts))
 
     def _program(self, problem: Problem) -> Plan:
         pool = AxisPool.of(problem)

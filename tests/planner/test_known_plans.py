@@ -157,6 +157,23 @@ def test_the_smallest_copy_becomes_the_pending_sum():
     assert found.optimal
 
 
+@pytest.mark.parametrize(
+    ("mesh", "specs", "is_known"),
+    [
+        ("X=4,Y=4", "XY,Y_->X_", True),
+        ("X=4,Y=4", "XY,XY->XY", True),
+        ("X=4,Y=4", "X_,Y_->?", True),
+        ("X=8,Y=8", "X_,_Y->XY", True),
+        ("X=8,Y=8", "X_,_Y->?", False),
+        ("X=32,Y=16", "X_,_Y->XY", False),
+    ],
+)
+def test_what_a_plan_over_long_axes_claims(mesh, specs, is_known):
+    """Over more than five primes not every open result is looked at; of more than eight no axis is cut."""
+    asked = {"mesh": parse_mesh(mesh), "specs": specs, "sizes": "b=1024,d=2048,f=8192"}
+    assert plan(problem_from_text("bd,df->bf", **asked)).optimal == is_known
+
+
 def test_shards_become_a_pending_sum_without_a_byte():
     """Every device pads its rows with zeros, as in Shardy's `sharded_to_unreduced`."""
     problem = problem_from_text(
