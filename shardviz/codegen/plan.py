@@ -297,7 +297,8 @@ class _Writer:
 
     def check(self) -> list[str]:
         is_exact = self._is_linear and self.plan.problem.result.dtype in EXACT
-        close = CLOSE if self.plan.problem.result.dtype not in EXACT else VERY_CLOSE
+        is_narrow = any(array.dtype in SURE - EXACT for array in self.plan.problem.arrays)
+        close = CLOSE if is_narrow else VERY_CLOSE
         same = ["    return np.array_equal(found, expected)"]
         if not is_exact:
             same = [

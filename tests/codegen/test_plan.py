@@ -84,6 +84,16 @@ def test_pending_sums_stand_in_front(capsys):
     assert run(code, capsys).endswith("the result is the same as on one device\n")
 
 
+def test_a_step_with_a_mask_and_narrow_weights_runs(capsys):
+    text, sizes = "Y = where(M[b,f], X[b,d] * W[d,f], 0)", "b=32,d=16,f=16"
+    forward = problem_from_text(
+        text, mesh=parse_mesh("X=2,Y=4"), specs="X=X_,W=_Y", sizes=sizes, dtype="f32,W=bf16"
+    )
+    code = plan_code(plan(with_backward(forward, Training())))
+    assert "rng.random((32, 16)) < 0.5" in code
+    assert run(code, capsys).endswith("the results are the same as on one device\n")
+
+
 def test_every_step_has_its_reason():
     found = planned("bd,df->bf", "XY,_Y->Y_")
     text = " ".join(plan_code(found).replace("    # ", "").split())

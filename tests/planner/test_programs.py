@@ -260,6 +260,12 @@ def test_layers_and_results_that_nothing_takes():
         ("Y = softmax(X[b,d], e)", "", "softmax is along 'e', which X[b, d] lacks,", "softmax(X[b,d], e)"),
         ("Y = Z * X[b,d]", "", "'Z' has no dimensions yet,", "Z"),
         ("Y = foo(X[b,d])", "", "'foo' is not a function,", "foo(X[b,d])"),
+        (
+            "D = dispatch(X[b,t,d], G[b,t,e], t, e)",
+            "",
+            "X[b, t, d] and G[b, t, e] are not of the same tokens,",
+            "dispatch(X[b,t,d], G[b,t,e], t, e)",
+        ),
         ("Y = where()", "", "where takes a mask, an array and an array or number,", "where()"),
         ("Y = where(M[b], X[d], 0)", "", r"Y takes the where of M[b] and X[d], but", "where(M[b], X[d], 0)"),
         ("Y = silu(X[b,d], W[d])", "", "silu takes 1 array, not 2,", "silu(X[b,d], W[d])"),

@@ -280,7 +280,8 @@ class FunctionLowering(StatementWriter):
         for dim in own:
             self._check_has(dim, array, call)
         new = {experts, places} if is_sent else {along}
-        if {*gates.dims, along, places} - {*array.dims} != new or along not in gates.dims[:-1]:
+        is_right = along in gates.dims[:-1] and places not in gates.dims
+        if not is_right or {*gates.dims, along, places} - {*array.dims} != new:
             problem = f"{array} and {gates} are not of the same tokens,"
             self._fail(problem, call, f"write {call.function}({CALLS[call.function][2]})")
         dims = tuple((places if is_sent else along) if dim == own[-1] else dim for dim in array.dims)

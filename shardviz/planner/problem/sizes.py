@@ -220,7 +220,9 @@ def _check_lengths(problem: Problem) -> None:
         if function.lies_within and size[part.whole[0]] + int(part.number or 0) > size[part.along]:
             begin = f", from {int(part.number)} on," if part.number else ""
             problem_words = f"{own} of {part.result.name}{begin} is more than there is of {whole}"
-            raise QuestionError(problem_words, f"give {part.whole[0]} a smaller size")
+            is_within = int(part.number or 0) < size[part.along]
+            hint = f"give {part.whole[0]} a smaller size" if is_within else f"begin before {size[part.along]}"
+            raise QuestionError(problem_words, hint)
 
 
 def _padded_sizes(problem: Problem, same: Mapping[str, str], given: Mapping[str, int]) -> dict[str, int]:
