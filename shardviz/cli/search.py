@@ -163,7 +163,7 @@ def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshR
     optimizer = ",".join(
         ((given["optimizer"] or "none").partition(",over=")[0], *(f"over={axis}" for axis in best.over))
     )
-    words = {name: given[name] or "" for name in ("sizes", "dtype", "backward", "frozen")}
+    words: dict[str, Any] = {name: given[name] or "" for name in ("sizes", "dtype", "backward", "frozen")}
     words |= {"remat": remat, "optimizer": optimizer}
     if not question.name:
         form = form_options.form_from_options(

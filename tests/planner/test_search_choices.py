@@ -155,3 +155,11 @@ def test_attention_over_a_sequence_passes_keys_and_values_round_while_it_compute
     assert gathered.seconds == pytest.approx(long.seconds + sent, rel=0.01)
     attention = 32 * 4 * 2048**2 * 32 * 128 / 8 / 1.97e14
     assert short.time.exposed == pytest.approx(short.time.communication_seconds - attention, rel=0.3)
+
+
+def test_where_only_the_host_has_room_for_the_optimizer_the_seconds_of_its_link_are_named():
+    """12 bytes a parameter go to a GPU and back over PCIe 5, at 64 GB/s each way."""
+    sizes, training = "b=4Ki,d=16Ki,f=96Ki", Training("layer", Optimizer("adam"))
+    options = with_smallest_machine(best("fsdp", training, "h100:8", sizes)).fitting_options
+    seconds = 2 * 12 * 16 * 2 * 16 * 96 * 1024**2 / 8 / 6.4e10
+    assert options == f"--remat layer and the optimizer's state on the host ({seconds:.2f} s more a step)"

@@ -217,17 +217,17 @@ def with_smallest_machine(answer: MeshRanking) -> MeshRanking:
     for doubling in range(1, DOUBLINGS + 1):
         names = question.machine.names_of_size(question.machine.devices << doubling)
         if names and (machine := cluster_named(names[0])) is not None:
-            if _fits(replace(question, machine=machine, axes=axes)):
+            if _fitting(replace(question, machine=machine, axes=axes)):
                 return replace(answer, smallest_machine=machine.name)
             tried = machine.name
     return replace(answer, largest_machine_tried=tried)
 
 
-def _fits(question: SearchQuestion) -> bool:
-    """Return whether a mesh fits with all that a compiler may allocate."""
+def _fitting(question: SearchQuestion) -> MeshSharding | None:
+    """A mesh that fits with all that a compiler may allocate, if one does."""
     limit = question.machine.device.limit_bytes or 0
-    answers = search_meshes(question)
-    return any(sharding.allocated_bytes <= limit for answer in answers for sharding in answer.found)
+    found = (sharding for answer in search_meshes(question) for sharding in answer.found)
+    return next((sharding for sharding in found if sharding.allocated_bytes <= limit), None)
 
 
 def _fitting_options(question: SearchQuestion) -> str:
@@ -241,9 +241,24 @@ def _fitting_options(question: SearchQuestion) -> str:
         small = training.optimizer._replace(moments="bf16")
         tries[f"--remat layer --optimizer {small}"] = layer._replace(optimizer=small)
     for options, own in tries.items():
-        if own != training and _fits(replace(question, training=own, remats=())):
+        if own != training and _fitting(replace(question, training=own, remats=())):
             return options
-    return ""
+    optimizer, host = training.optimizer, question.machine.device.host
+    if optimizer is None or not host:
+        return ""
+    # The state of the optimizer is read and written over the link to the host once a step.
+    bare = layer._replace(optimizer=optimizer._replace(rule="sgd", master=""))
+    if (row := _fitting(replace(question, training=bare, remats=()))) is None:
+        return ""
+    dtypes = [optimizer.master or "", *([optimizer.moments] * 2 if optimizer.rule == "adam" else [])]
+    arrays, specs = {array.name: array for array in question.problem.arguments}, dict(row.specs)
+    size = sum(
+        replace(arrays[name], dtype=dtype, spec=specs[name]).bytes_per_device(row.mesh)
+        for name in question.roles.parameters
+        for dtype in filter(None, dtypes)
+    )
+    more = human_seconds(2 * size * question.problem.layers / host)
+    return f"--remat layer and the optimizer's state on the host ({more} more a step)"
 
 
 def problem_of(question: SearchQuestion, sharding: MeshSharding) -> Problem:
