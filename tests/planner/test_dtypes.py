@@ -106,8 +106,8 @@ def test_errors(dtype, message):
 
 def test_a_mask_of_numbers_is_refused_with_the_dtype_that_it_may_have():
     with pytest.raises(QuestionError) as error:
-        problem("Y = where(silu(X[b,d]), W[b,d], 0)", "bf16")
-    problem("Y = where(silu(X[b,d]), W[b,d], 0)", f"bf16,{error.value.hint.removeprefix('write ')}")
+        problem("Y = where(M[b,d], X[b,d], 0)", "f32,M=f32")
+    problem("Y = where(M[b,d], X[b,d], 0)", f"f32,{error.value.hint.removeprefix('write ')}")
 
 
 def test_dtypes_are_written_as_they_are_read():
