@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError
@@ -105,6 +106,10 @@ def search_question(
         dtypes |= dict.fromkeys(question.roles.parameters, weights)
         typed = question.problem.with_arrays(lambda one: replace(one, dtype=dtypes.get(one.name, one.dtype)))
         question = replace(question, problem=typed)
+    if name:
+        inside = (one.shape for one in question.problem.arguments if one.name in question.roles.parameters)
+        beside = model.elements - question.problem.layers * sum(map(prod, inside))
+        question = replace(question, beside=beside)
     return replace(question, name=name, tokens=tokens, cached=cached)
 
 

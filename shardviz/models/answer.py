@@ -326,14 +326,12 @@ def _gradient_bytes(parameters: Iterable[SplitParameter], optimizer: Optimizer |
 
 
 def _state_bytes(each: SplitParameter, optimizer: Optimizer) -> int:
-    """Bytes of a master copy, where there is one, and of the moments."""
+    """Bytes of a parameter's state on a device."""
     parameter = each.parameter
     dims = tuple(f"d{index}" for index in range(len(parameter.shape)))
     array = ShardedArray(parameter.name, dims, parameter.shape, parameter.dtype, each.spec)
     shard = shard_shape(parameter.shape, state_spec(array, optimizer.over, each.mesh), each.mesh)
-    dtypes = [optimizer.master] if optimizer.master not in ("", parameter.dtype) else []
-    dtypes += [optimizer.moments] * 2 if optimizer.rule == "adam" else []
-    return sum(array_bytes(shard, dtype) for dtype in dtypes)
+    return sum(array_bytes(shard, dtype) for dtype in optimizer.state_dtypes(parameter.dtype))
 
 
 def _working_bytes(step: ModelStep, optimizer: Optimizer | None) -> int:

@@ -278,7 +278,7 @@ def larger_machine_words(answer: MeshRanking) -> str:
         lead = "As asked, the" if options else "The"
         words += f"{lead} smallest machine that fits is {answer.smallest_machine}."
     elif answer.largest_machine_tried:
-        words += f"{answer.largest_machine_tried}, the largest machine tried, is also too small."
+        words += f"No larger machine fits either, up to {answer.largest_machine_tried}."
     return words
 
 

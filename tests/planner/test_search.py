@@ -269,7 +269,7 @@ def test_where_no_machine_would_do_the_largest_that_was_tried_is_named():
     assert (named.smallest_machine, named.largest_machine_tried) == ("", "v5e:16x16")
     assert with_smallest_machine(best_meshes(asked())).largest_machine_tried == ""
     lines = " ".join(line.plain for line in search_view(named, 100, PLAIN, 10))
-    assert "v5e:16x16, the largest machine tried, is also too small." in lines
+    assert "No larger machine fits either, up to v5e:16x16." in lines
 
 
 @pytest.mark.parametrize("machine", ["h100:1024x8", "h100:2048x8", "32*v2:2x2"])
@@ -355,7 +355,7 @@ def test_a_pipeline_waits():
     question = asked(f"{MLP} x 8", axes="pipeline=4,fsdp", microbatches=4, interleave=1)
     found = best_meshes(question).found[0]
     assert found.time.bubble == pytest.approx(found.seconds * 3 / 7)
-    assert best_meshes(replace(question, microbatches=32)).found[0].time.bubble < found.time.bubble
+    assert best_meshes(replace(question, microbatches=8)).found[0].time.bubble < found.time.bubble
     twice = best_meshes(replace(question, interleave=2)).found[0]
     assert twice.time.bubble / (twice.seconds - twice.time.bubble) == pytest.approx(3 / 8)
     sent, often = (dict(each.time.communication)[("pipeline",)] for each in (found, twice))

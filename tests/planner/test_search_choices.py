@@ -3,8 +3,11 @@ nothing fits."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+import shardviz
 from shardviz.answers.search import search_question
 from shardviz.hardware.machine_file import named_machine
 from shardviz.planner.planner import plan
@@ -96,6 +99,20 @@ def test_microbatches_that_do_not_divide_the_examples_are_not_possible():
     assert [each.reason for each in answer.infeasible] == [
         "3 microbatches do not divide 256 examples per device"
     ]
+
+
+def test_a_model_holds_its_tables_beside_its_layers():
+    """Of Mistral 7B the embedding, the logits' matrix and the last norm, in bf16 and with Adam's master copy
+    and moments in f32; the whole model, which has logits and gradients of these as well, holds more."""
+    words = {"backward": True, "remat": "layer", "optimizer": "adam", "batch": 8, "sequence": 4096}
+    question = search_question("mistral-7b", named_machine("v5e:2x4"), "fsdp=8", **words)
+    (alone,) = best_meshes(replace(question, beside=0)).found
+    (ruled_out,) = best_meshes(question).infeasible
+    tables = 2 * 32_000 * 4_096 + 4_096
+    assert ruled_out.memory_bytes - alone.memory_bytes == pytest.approx(tables * (2 + 3 * 4) / 8, rel=0.02)
+    del words["backward"]
+    whole = shardviz.model("mistral-7b", rules="fsdp", mesh="fsdp=8", machine="v5e:2x4", **words)
+    assert alone.placed.machine.device.limit_bytes < ruled_out.memory_bytes < whole.memory.training
 
 
 def test_where_nothing_fits_options_that_do_are_named():

@@ -36,6 +36,11 @@ class Optimizer(NamedTuple):
         words = [f"{key}={own[key] or 'none'}" for key in _KEYS[:3] if own[key] != usual[key]]
         return ",".join([self.rule, *words, *(f"over={axis}" for axis in self.over)])
 
+    def state_dtypes(self, dtype: str) -> tuple[str, ...]:
+        """The dtypes of a parameter's state: of a master copy, where there is one, and of the moments."""
+        master = (self.master,) if self.master not in ("", dtype) else ()
+        return master + (self.moments,) * (2 if self.rule == "adam" else 0)
+
 
 class Training(NamedTuple):
     """A train step: what its backward pass computes again, and its optimizer, if it has one: without, the

@@ -399,13 +399,13 @@ def _of_stage(
     tables = ProgramTables(question.step, placed, rules, held, stage, own)
     if reason := tables.uneven:
         return InfeasibleMesh(mesh, reason), 0
-    limit = question.machine.device.limit_bytes
-    bubble = stage.bubble
-    search = MeshSearch(tables, question.overlap, layers, bubble, limit, slow)
+    limit, beside = question.machine.device.limit_bytes, question.beside_bytes(mesh)
+    bubble, room = stage.bubble, None if limit is None else limit - beside
+    search = MeshSearch(tables, question.overlap, layers, bubble, room, slow)
     try:
         best = search.best()
         if isinstance(best, float):
-            least = round(search.smallest().memory)
+            least = round(search.smallest().memory) + beside
             reason = f"each device would hold {human_bytes(least)} of {human_bytes(limit or 0)}"
             return InfeasibleMesh(mesh, reason, least, least_seconds=best), tables.shardings
     except TooWideError:
@@ -430,7 +430,7 @@ def _of_stage(
         specs=tuple((name, spec_of(sharding.states[leader(name)])) for name in names),
         time=time,
         flops=sharding.flops * tables.problem.layers,
-        memory_bytes=round(sharding.memory),
+        memory_bytes=round(sharding.memory) + beside,
         bound=bound,
         utilisation=question.flops / possible if possible else None,
         least_seconds=best.least,

@@ -21,7 +21,7 @@ from shardviz.planner.statements.contraction_order import Order, contraction_ord
 from shardviz.planner.states.moves import remembered
 from shardviz.planner.states.prices import lacking_words
 from shardviz.planner.training import with_backward
-from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding import Mesh, PartitionSpec, array_bytes
 
 Overlap = Literal["none", "parameters", "all"]
 """The communication that can run beside the work of its pass (`priced_plan`), and is hidden behind it as far
@@ -38,7 +38,7 @@ class SearchQuestion:
     batch one after the other, a stage in `interleave` runs of its layers; the search chooses what is None.
     `unnamed` are results that the text gives no name, whose shardings a row leaves to the planner. A model
     has a `name`, and `tokens`, the sequences of a step and the tokens of each; `cached` are the arrays of a
-    layer that have these tokens where it decodes."""
+    layer that have these tokens where it decodes, and `beside` counts the parameters of no such layer."""
 
     problem: Problem
     machine: Machine
@@ -52,6 +52,7 @@ class SearchQuestion:
     name: str = ""
     tokens: tuple[int, int] = (0, 0)
     cached: tuple[str, ...] = ()
+    beside: int = 0
 
     def __post_init__(self) -> None:
         if self.overlap not in OVERLAPS:
@@ -172,6 +173,20 @@ class SearchQuestion:
     def flops(self) -> int:
         """The operations of a step on all devices, without those that are computed again."""
         return self.step.layers * _flops(part for part in self.step.parts if part.phase != "recomputed")
+
+    def beside_bytes(self, mesh: Mesh) -> int:
+        """The fewest bytes of a device for the parameters `beside` and their state: axes that have copies of
+        parameters may split the state alone."""
+        if not self.beside:
+            return 0
+        arguments = self.problem.arguments
+        dtype = next(argument.dtype for argument in arguments if argument.name in self.roles.parameters)
+        optimizer = self.training and self.training.optimizer
+        copied = {axis.name for axis in self.axes if axis.kind in ("data", "sequence")}
+        own = -(-self.beside // mesh.group_size(axis for axis in mesh.axis_names if axis not in copied))
+        of_state = -(-own // mesh.group_size(copied.intersection(optimizer.over))) if optimizer else 0
+        dtypes = optimizer.state_dtypes(dtype) if optimizer else ()
+        return array_bytes((own,), dtype) + sum(array_bytes((of_state,), each) for each in dtypes)
 
     def on(
         self, mesh: Mesh, specs: dict[str, PartitionSpec], remat: Remat | None, over: tuple[str, ...]
