@@ -213,8 +213,8 @@ def _within(part: Statement) -> Statement:
 
 
 def _rows(problem: Problem) -> dict[str, int]:
-    """The arrays that are places in a table, by name, and the rows of that; a mask is of two values."""
-    return {array.name: 2 for array in problem.arguments if array.dtype == "pred"} | {
+    """The arrays that are places in a table, by name, and the rows of that; of a mask one in three is 0."""
+    return {array.name: 3 for array in problem.arguments if array.dtype == "pred"} | {
         part.operands[1].name: size
         for part in problem.parts
         if FUNCTIONS[part.function].selects == (1,)

@@ -6,6 +6,8 @@ import pytest
 
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import assumed_machine, place_mesh
+from shardviz.planner.planner import Planner
+from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 from tests.conftest import one_in
@@ -78,6 +80,29 @@ def test_both_searches_agree_on_chains(specs):
     chain = least_cost(problem, MACHINE)
     program = least_program_cost(problem, MACHINE, TIME, UNLIMITED)
     assert chain.cost == program.cost
+
+
+FUNCTIONS = {
+    "H = cumsum(X[t,d] * W[d,f], t); Y = H * V[f,d]": "X=X_,W=_Y,V=Y_,Y=X_",
+    "H = conv(X[t,d], W[k,d], t); Y = H * V[d,f]": "X=XY,W=_Y,V=Y_,Y=X_",
+    "A = sigmoid(X[t,d]); H = scan(A, X, t); Y = H * V[d,f]": "X=X_,V=Y_,Y=X_",
+    "H = rotary(X[t,d] * W[d,f], t); Y = H * V[f,d]": "X=X_,W=YX,V=Y_,Y=X_",
+    "S = X[t,d] * K[d,s]; P = where(M[t,s], S, -9); Y = P * V[s,d]": "X=X_,M=X_,K=_Y,V=Y_,Y=X_",
+    "H = dropout(X[t,d] * W[d,f], M[t,f], 0.1); Y = H * V[f,d]": "X=XY,W=Y_,M=__,V=__,Y=X_",
+    "A = X[t,d] * W[d,f]; B = X * V[d,f]; Y = where(M[t,f], A, B)": "X=_Y,W=Y_,V=Y_,M=__,Y=XY",
+}
+
+
+@pytest.mark.parametrize("text", FUNCTIONS)
+def test_programs_of_other_functions_have_the_best_of_all_plans(text):
+    mesh = Mesh(("X", "Y"), (2, 2))
+    placed, known = place_mesh(assumed_machine(), mesh), {"t": 4096, "d": 1024, "f": 512, "s": 2048, "k": 4}
+    sizes = ",".join(f"{dim}={size}" for dim, size in known.items() if f"[{dim}" in text or f",{dim}" in text)
+    problem = problem_from_text(text, mesh=mesh, specs=FUNCTIONS[text], sizes=sizes)
+    found = Planner(mesh, placed, "time", anywhere=True).plan(problem)
+    assert found.optimal
+    cost = least_program_cost(problem, placed, TIME, UNLIMITED).cost[0]
+    assert price(found, placed).serial_seconds * 1e9 == pytest.approx(cost, rel=1e-3)
 
 
 def test_a_state_of_every_kind_is_reached():
