@@ -56,7 +56,9 @@ class AxisPool:
                 splits |= {(dim, axis) for axis in axes}
                 orders[dim, axes] = None
         _spread(splits, problem)
-        if any(FUNCTIONS[part.function].linearity == "sum" for part in problem.parts):
+        # A sum takes them, and so does what is linear and needs all of a dimension, instead of gathering it.
+        linear = [(FUNCTIONS[part.function].linearity, part.whole) for part in problem.parts]
+        if any(kind == "sum" or (kind == "product" and whole) for kind, whole in linear):
             may_mask = frozenset(parts)
         else:
             may_mask = frozenset(axis for _, spec in given for axis in pool.state(spec)[1])
