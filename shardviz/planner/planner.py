@@ -115,8 +115,7 @@ class Planner:
         """The plan that costs the least over axes and parts of them, if less than a limit; and whether none
         is known to cost less. What it costs over whole axes bounds the search over their parts."""
         best, is_wide = None, len(pool.sizes) > MOST_SEARCHED
-        is_cut = fine.sizes != pool.sizes
-        if is_cut or is_wide:
+        if is_wide or fine.sizes != pool.sizes:
             if self.anywhere or not is_wide:
                 best = TreePlanner(problem, self._ways(pool, None)).planned(limit)
                 limit = limit if best is None else best[0]
@@ -167,10 +166,7 @@ class Planner:
         return cost > best if ratio is None else ratio > 1 + self._margin
 
     def _ways(
-        self,
-        pool: AxisPool,
-        allowed: frozenset[tuple[str, str]] | None,
-        most: int = MOST_SEARCHED,
+        self, pool: AxisPool, allowed: frozenset[tuple[str, str]] | None, most: int = MOST_SEARCHED
     ) -> StatementWays:
         return StatementWays(pool, self.mesh, self.prices, allowed, self._searches, most)
 

@@ -256,17 +256,12 @@ class MoveReason:
         why = f"T{short[1:]} ({before}, not {after})"
         return short, f"{why}: each device whose block belongs elsewhere {sends}"
 
-    def mask(self) -> Reason:
+    def with_zeros(self) -> Reason:
         short = f"{self.array.name} must be a partial sum over {self.axes}"
-        first = f"the first of the {self.n} devices along it keeps its copy"
-        return short, f"{short}: {first}, the others hold zeros; nothing is sent."
-
-    def pad(self) -> Reason:
-        short = f"{self.array.name} must be a partial sum over {self.axes}"
-        return (
-            short,
-            f"{short}: every device pads its shard with zeros where others have theirs; nothing is sent.",
-        )
+        how = f"the first of the {self.n} devices along it keeps its copy, the others hold zeros"
+        if self.move.op == "pad":
+            how = "every device pads its shard with zeros where others have theirs"
+        return short, f"{short}: {how}; nothing is sent."
 
     def largest(self) -> Reason:
         held = f"Each of the {self.n} devices along {self.axes} holds the maximum of its shard"
@@ -298,8 +293,8 @@ MOVE_REASONS = {
     "slice": MoveReason.slice,
     "all_to_all": MoveReason.exchange,
     "ppermute": MoveReason.permute,
-    "mask": MoveReason.mask,
-    "pad": MoveReason.pad,
+    "mask": MoveReason.with_zeros,
+    "pad": MoveReason.with_zeros,
     "pmax": MoveReason.largest,
     "psum": MoveReason.reduce,
     "psum_scatter": MoveReason.reduce,

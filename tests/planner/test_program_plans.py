@@ -91,10 +91,10 @@ def test_the_fastest_plan_of_a_program_stands_beside_one_that_keeps_to_how_the_a
 
 def test_nothing_is_claimed_where_axes_could_be_cut_further_or_statements_could_be_several():
     specs = "A=X__,W1=_Y,W2=_Y,W3=Y_"
-    plan = planned(SWIGLU, specs)
+    plan = planned(SWIGLU, specs, mesh=Mesh(("X", "Y"), (8, 8)))
     assert not plan.optimal
     assert plan.at_most is None
-    assert planned(SWIGLU, specs, mesh=Mesh(("X", "Y"), (2, 4))).optimal
+    assert planned(SWIGLU, specs).optimal
     text = "P[b] = A[b,d] * W[b]; Y = P + W"
     plan = planned(text, "A=X_,W=_", "b=64,d=64", mesh=Mesh(("X",), (2,)))
     assert not plan.optimal

@@ -22,7 +22,7 @@ MOST_STATES = 512
 """States of an open array that are looked at where there are more."""
 MOST_CUT = 8
 """Axes are cut into their prime factors where that makes no more parts: the states of an array grow with the
-factorial of their number, and so does what a search leaves out that has a bound."""
+factorial of their number."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class AxisPool:
     orders: tuple[tuple[str, Axes], ...] = ()
 
     @classmethod
-    def of(cls, problem: Problem, *, into_primes: bool = False, most: int = MOST_CUT) -> AxisPool:
-        """The axes of a problem, cut where a spec names a part, or `into_primes` if at most `most`."""
+    def of(cls, problem: Problem, *, into_primes: bool = False) -> AxisPool:
+        """The axes of a problem, cut where a spec names a part, or `into_primes` if these are few."""
         mesh = problem.mesh
         given = [(array, array.spec) for array in problem.arrays if array.spec is not None]
         names = {name for _, spec in given for name in (*spec.axes, *spec.unreduced)}
@@ -46,7 +46,7 @@ class AxisPool:
         sizes = {axis: size for axis, size in mesh.shape.items() if axis in whole}
         parts = finest_parts(sizes, (name for name in names if whole_axis(name) in whole))
         primes = finest_parts(sizes, (str(prime) for name in parts for prime in _primes(mesh, name)))
-        if into_primes and len(primes) <= most:
+        if into_primes and len(primes) <= MOST_CUT:
             parts = primes
         pool = cls(tuple((part, mesh.axis_size(part)) for part in parts))
         splits: set[tuple[str, str]] = set()

@@ -9,12 +9,12 @@ are found: each has a bound (`relaxation`), and the search ends as the next boun
 from __future__ import annotations
 
 import heapq
-import math
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
+from math import prod
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -24,7 +24,6 @@ from shardviz.planner.problem.functions import local_work
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
 from shardviz.planner.statements.work_split import (
-    Cuts,
     PlannedStatement,
     WorkSplit,
     WorkSplits,
@@ -138,10 +137,10 @@ class StatementWays:
         """The splits with the axes of each dimension in the mesh's order that may cost less than a limit in
         some order: the least that each costs, and its work. `arrays` are the operands, and the result if
         its moves count."""
-        pending, local = [array.pending for array in arrays[: len(part.operands)]], self._local(part)
+        pending, local = [array.pending for array in arrays[: len(part.operands)]], self.local(part)
         for split in splits.unordered(pending, lambda cuts, devices: local(cuts, devices) < limit):
             self.prices.look(1)
-            work = local(self._cuts(split)) + self._largest(part, split)
+            work = self.work(part, split, local)
             least = _least_with(work, [array.least_in_any_order for array in arrays], split, limit)
             if least < limit:
                 yield least, work, split
@@ -174,18 +173,17 @@ class StatementWays:
                 return None
         return total
 
-    def least_work(self, part: Statement) -> Cost:
-        """The cost of the local work if every device does an equal part of it."""
-        return self._local(part)({}, self.space.group_size(tuple(self.space.sizes)))
+    def work(self, part: Statement, split: WorkSplit, local: Callable[..., Cost] | None = None) -> Cost:
+        """The cost of the `local` work, and of the `pmax` behind it."""
+        cuts = {dim: self.space.group_size(axes) for dim, axes in split.assignment.items()}
+        work = (local or self.local(part))(cuts)
+        if not split.largest:
+            return work
+        paths = CheapestPaths(self.space, self.kind(part.result), self.prices, {})
+        size = paths.local_bytes(split.result)
+        return work + self.prices.move("pmax", self.space.whole(split.largest), size, size)
 
-    def work(self, part: Statement, split: WorkSplit) -> Cost:
-        """The cost of the local work, and of the `pmax` behind it."""
-        return self._local(part)(self._cuts(split)) + self._largest(part, split)
-
-    def _cuts(self, split: WorkSplit) -> Cuts:
-        return {dim: self.space.group_size(axes) for dim, axes in split.assignment.items()}
-
-    def _local(self, part: Statement) -> Callable[..., Cost]:
+    def local(self, part: Statement) -> Callable[..., Cost]:
         """The least cost of the local work by the `Cuts`, if so many devices (1) may cut it further; each is
         found once."""
         arrays, merged = part.arrays, dict(part.merged)
@@ -194,7 +192,7 @@ class StatementWays:
         @cache
         def of_cuts(devices: int, *cuts: int) -> Cost:
             cut = dict(zip(dims, cuts, strict=True))
-            cut |= {dim: math.prod([cut[own] for own in factors]) for dim, factors in merged.items()}
+            cut |= {dim: prod([cut[own] for own in factors]) for dim, factors in merged.items()}
             *operands, result = (
                 tuple([-(-size // cut[dim]) for dim, size in zip(array.dims, array.shape, strict=True)])
                 for array in arrays
@@ -203,14 +201,6 @@ class StatementWays:
             return self.prices.work(flops // devices, traffic // devices, dtype)
 
         return lambda cuts, devices=1: of_cuts(devices, *[cuts.get(dim, 1) for dim in dims])
-
-    def _largest(self, part: Statement, split: WorkSplit) -> Cost:
-        """The cost of the `pmax` behind a statement."""
-        if not split.largest:
-            return 0
-        kind = self.kind(part.result)
-        size = CheapestPaths(self.space, kind, self.prices, {}).local_bytes(split.result)
-        return self.prices.move("pmax", self.space.whole(split.largest), size, size)
 
 
 class WaysByResult:
@@ -267,11 +257,7 @@ class _Made:
     statements make it, the `orders` of these, and the ways to run the last of one."""
 
     def __init__(
-        self,
-        ways: StatementWays,
-        array: ShardedArray,
-        orders: Sequence[_Order] = (),
-        limit: Cost = UNREACHABLE,
+        self, ways: StatementWays, array: ShardedArray, orders: Sequence[_Order] = (), limit: Cost = 0
     ) -> None:
         self._ways, self._array, self.orders = ways, array, orders
         kind = ways.kind(array)
@@ -333,8 +319,8 @@ class TreePlanner:
 
     def _least_work(self, part: Statement) -> Cost:
         """The work of a statement, in the order that has the least, if every device does an equal part."""
-        orders = contraction_orders(part, self._names)
-        return min(sum(self._ways.least_work(step) for step in steps) for steps in orders)
+        orders, devices = contraction_orders(part, self._names), prod(self._pool.sizes.values())
+        return min(sum(self._ways.local(step)({}, devices) for step in steps) for steps in orders)
 
     def _orders(self, part: Statement, limit: Cost) -> Iterator[_Order]:
         """The orders in which a statement can be computed, with all but the last of their parts done."""
