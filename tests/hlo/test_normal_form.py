@@ -345,6 +345,23 @@ QUOTED = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "comment", ["/* was\n  {}\n  */\n", "// {}\n", "%z = f32[] constant(0) /* was\n  {}\n*/\n"]
+)
+def test_a_comment_deep_in_a_text(comment):
+    """It is looked for where a line is not XLA's."""
+    constants = "".join(f"  %c{number} = f32[] constant({number})\n" for number in range(MAX_SAMPLE // 25))
+    inside = f"{constants}  {comment.format(GATHER.replace('%g', '%old'))}  ROOT"
+    module = read(HEADER + MAIN.replace("  ROOT", inside))
+    assert ([each.name for each in module.collectives], module.unread) == (["g"], ())
+
+
+@pytest.mark.parametrize("broken", ["ENTRY\n%main", "ENTRY\n  %main", "ENTRY %main (p: f32[1])\n "])
+def test_a_header_on_two_lines(broken):
+    module = read(HEADER + MAIN.replace(" ".join(broken.split()), broken))
+    assert ([each.count for each in module.collectives], module.unread) == ([1], ())
+
+
 @pytest.mark.parametrize("text", QUOTED, ids=range(len(QUOTED)))
 def test_strings_comments_and_tables_hold_no_instruction(text):
     module = read(text)

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from shardviz.hlo.text.instruction import closing, parse_instruction
 
-_COMMENT_BEGINS = re.compile(r"/\*(?!index=\d)|//(?<![^\s,(){}]//)")
-"""Any but XLA's own ``/*index=5*/``; the same may stand in a string."""
+_COMMENT_MARK = re.compile(r"/\*(?!index=\d)|//(?<![^\s,(){}]//)|(?<!\d)\*/")
+"""The beginning or the end of any but XLA's own ``/*index=5*/``; the same may stand in a string."""
 _COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|(?P<comment>/\*.*?\*/|//[^\n]*+)', re.DOTALL)
 _LINE_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|(?P<comment>//[^\n]*+)')
 _QUOTED_MODULE = re.compile(
@@ -124,7 +124,7 @@ class NormalForm(NamedTuple):
 
 def without_comments(text: str) -> str:
     """The same text, on the same lines, without comments."""
-    if _COMMENT_BEGINS.search(text) is None:
+    if _COMMENT_MARK.search(text) is None:
         return text
     # Behind the last end of one, no other begins.
     closed = text.rfind("*/") + 2 if "*/" in text else 0
@@ -167,7 +167,7 @@ def _on_lines_of_their_own(text: str, is_bare: bool = False) -> tuple[str, list[
     )
     sampled = _line_end(text, text.find(" = ") + MAX_SAMPLE)
     is_printed = not has_other_spaces and _BROKEN.search(text, 0, sampled) is None
-    if not is_bare and (not is_printed or _COMMENT_BEGINS.search(text, 0, MAX_SAMPLE)):
+    if not is_bare and (not is_printed or _COMMENT_MARK.search(text, 0, MAX_SAMPLE)):
         return _on_lines_of_their_own(_bare(text), True)
     kept: list[str] = []
     breaks: list[int] = []
@@ -188,7 +188,7 @@ def _on_lines_of_their_own(text: str, is_bare: bool = False) -> tuple[str, list[
             start = max(position, text.rfind("\n", 0, line.start()) + 1)
             stop = _line_end(text, line.end())
             is_quoting = not kept and text.find("origin_recovery_table=", 0, stop) >= 0
-            if not is_bare and (is_quoting or _COMMENT_BEGINS.search(text, start, stop)):
+            if not is_bare and (is_quoting or _COMMENT_MARK.search(text, start, stop)):
                 return _on_lines_of_their_own(_bare(text), True)
         kind, seen, breaks_inside = _statement(text, start)
         statement = text[start:seen] if kind is None else joined(text[start:seen])
