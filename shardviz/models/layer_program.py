@@ -195,7 +195,6 @@ def _problem(
     lowered = read_program(text.format_map(written), {})
     known = part.sizes | {"b": tokens.batch, "t": tokens.length, "s": tokens.sequence}
     known["m"] = split.mesh.group_size(tokens.spec.dims[0])
-    known["b"] = -(-tokens.batch // known["m"]) * known["m"]
     stream = PartitionSpec((*tokens.spec.dims, ()))
     specs = {"x": stream, "y": stream} | dict.fromkeys(("tokens", "labels", "loss"), tokens.spec)
     # A layer converts its weights to the dtype of the activations.
@@ -206,6 +205,7 @@ def _problem(
         known |= dict(zip(cache.dims, cache.shape, strict=True))
         for name in used_names & {cache.name, f"new_{cache.name}"}:
             specs[name], dtypes[name] = cache.decided_spec, cache.dtype
+    known["b"] = -(-tokens.batch // known["m"]) * known["m"]
     size = program_sizes(lowered, {dim: known[dim] for dim in lowered.dims if dim in known}, "")
     if "logits" in lowered.named and "loss" not in lowered.named:
         # The logits are split as the tokens, and over the axes of the vocabulary that these leave free.

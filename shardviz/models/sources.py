@@ -222,7 +222,8 @@ class _ConfigReader:
             if len(listed.values) != layers:
                 problem = f"it has {len(listed.values):,} layers, not {layers:,}"
                 self.config.fail("layer_types", problem, "give the type of each layer")
-            return [listed.choice(number, LAYER_TYPES) for number in listed.values]
+            known = LAYER_TYPES if self.family.linear else LAYER_TYPES[:-1]
+            return [listed.choice(number, known) for number in listed.values]
         period = self.optional(*PERIODS) or self.family.period
         is_full = (period and layer % period == 0 for layer in range(1, layers + 1))
         return ["full_attention" if full else self.family.others for full in is_full]

@@ -131,7 +131,8 @@ def test_the_critical_batch_does_not_depend_on_the_batch(batch):
     attention, expert = 2 * 2048 * (4096 + 512) + 2048 * 128, 3 * 2048 * 768
     weights = (attention + 128 * expert) / (attention + 8 * expert)
     assert one.critical_batch == pytest.approx(989e12 / 3.35e12 * weights, rel=0.01)
-    two = served("llama-3-8b", rules="data+tensor", mesh="data=2,tensor=4", batch=batch, sequence=64)
+    for model in ("mixtral-8x7b", "llama-3-8b"):
+        two = served(model, rules="data+tensor", mesh="data=2,tensor=4", batch=batch, sequence=64)
     assert two.critical_batch == pytest.approx(2 * 197e12 / 820e9, rel=0.01)
 
 
