@@ -66,6 +66,8 @@ def search_question(
     """
     if (cache or activations) and not serve:
         raise QuestionError("the dtypes of cache and activations are those of inference", "add --serve")
+    if 0 in (batch, sequence):
+        raise QuestionError("a step has at least 1 sequence of 1 token", "leave them out, or give more")
     text, name, dtypes, tokens, cached = program, "", dict[str, str](), (0, 0), tuple[str, ...]()
     if not {*program} & {*"[],=>*;"}:
         model = read_model(program)

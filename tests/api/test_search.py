@@ -21,6 +21,7 @@ def test_a_machine_is_needed():
     [
         ({"overlap": "some"}, "'some' is not an overlap policy"),
         ({"microbatches": 0}, "a step has at least 1 microbatch, not 0"),
+        ({"batch": 0}, "a step has at least 1 sequence of 1 token"),
         ({"microbatches": 2}, "microbatches are those of a train step or a pipeline"),
         ({"interleave": 2}, "an interleave is that of a pipeline"),
     ],
