@@ -46,6 +46,9 @@ def with_backward(problem: Problem, training: Training) -> Problem:
     if unknown := next((name for name in training.frozen if name not in arguments), None):
         hint = f"the arguments are {', '.join(arguments)}"
         raise QuestionError(f"{quote(unknown, 30)} is frozen, but is not an argument", hint)
+    if (passed := problem.passed_on) and passed.name in training.frozen:
+        hint = f"leave {passed.name} out of the frozen arrays"
+        raise QuestionError(f"{passed.name} passes through the layers, which need its gradient", hint)
     last, first = problem.result, problem.arguments[0]
     if last.spec is None:
         is_stack = problem.layers > 1 and first.shape == last.shape
@@ -63,7 +66,8 @@ def _uses(problem: Problem, frozen: Collection[str]) -> Counter[str]:
     """By the name of each array that has a gradient, how many summands that has."""
     derived = {array.name for array in problem.arguments if is_floating(array) and array.name not in frozen}
     for part in problem.parts:
-        if any(operand.name in derived for operand, _ in _derived(part)):
+        is_differentiable = is_floating(part.result)
+        if is_differentiable and any(operand.name in derived for operand, _ in _derived(part)):
             derived.add(part.result.name)
     uses = Counter(name for name in problem.results if name in derived)
     for part in reversed(problem.parts):

@@ -74,6 +74,18 @@ def test_a_search_sums_no_gradient_of_it():
     assert not any(part.source == "W" for part in question.step.parts)
 
 
+def test_what_passes_through_the_layers_has_a_gradient():
+    text = "Y = X[b,d] + (X * W[d,r]) * B[r,d]"
+    assert step(text, sizes="b=8,d=16,r=4", frozen=("X", "W")).gradients
+    with pytest.raises(QuestionError, match="X passes through the layers, which need its gradient"):
+        step(f"{text} x 4", sizes="b=8,d=16,r=4", frozen=("X", "W"))
+
+
+def test_a_result_of_whole_numbers_has_no_gradient_as_in_jax():
+    with pytest.raises(QuestionError, match="depends on an argument of floating point"):
+        step("Y = X[b,d] * W[d,f]", "bf16,Y=s8", sizes="b=8,d=16,f=32")
+
+
 @pytest.mark.parametrize(
     ("frozen", "message"),
     [
