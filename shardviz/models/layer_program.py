@@ -352,9 +352,12 @@ def _mamba2(g: str, decodes: bool) -> Iterator[str]:
     yield f"raw[b,t,{g}k] = norm1 * {{in_dt}}; rate = log(sigmoid(-1 * (raw + {{dt_bias}})))"
     yield f"slope[b,t,{g}k] = rate * exp({{A_log}}); decay = exp(slope)"
     yield f"dose[b,t,{g}k,h] = -1 * rate * silu_x"
-    yield f"added[b,t,{g}k,h,n] = dose * silu_B"
-    state = f"scale(state[b,t,{g}k,h,n], decay) + added" if decodes else "scan(decay, added, t)"
-    yield f"new_state = {state}; seen[b,t,{g}k,h] = new_state * silu_C; skip[b,t,{g}k,h] = silu_x * {{D}}"
+    if decodes:
+        yield f"added[b,t,{g}k,h,n] = dose * silu_B; new_state = scale(state[b,t,{g}k,h,n], decay) + added"
+        yield f"seen[b,t,{g}k,h] = new_state * silu_C"
+    else:
+        yield "seen = linear_attention(decay, silu_C, silu_B, dose, t)"
+    yield f"skip[b,t,{g}k,h] = silu_x * {{D}}"
     yield f"gated = (seen + skip) * silu(z); squares = mean_square(gated, {g.replace(',', ', ')}k, h)"
     yield f"scaled[b,t,{g}k,h] = normalize(gated, squares) * {{mixer_norm}}"
     yield "mixer_out[b,t,d] = scaled * {out_proj}; y = x + mixer_out"
