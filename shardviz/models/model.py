@@ -72,6 +72,11 @@ class Architecture:
     def layers(self) -> int:
         return len(self.kinds)
 
+    @property
+    def cache_name(self) -> str:
+        """What is kept of the tokens before, in words; a layer without attention has a state of one size."""
+        return "state" if all(kind.mixer == "mamba2" for kind in self.kinds) else "KV cache"
+
 
 @dataclass(frozen=True)
 class Model:

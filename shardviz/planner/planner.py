@@ -40,8 +40,8 @@ MOST_WAYS_PLANNED = 500
 """Such ways up to which plans of a program are looked at that split the work elsewhere."""
 MOST_UNCOUNTED = 3
 """Parts of axes up to which the search of the fastest plan of a tree takes as long as it needs."""
-MOST_LOOKS = 36_000
-"""Moves and ways to divide work that it looks at over more: about a second."""
+MOST_LOOKS = 4_000
+"""Moves and ways to divide work that it looks at over more: some tenths of a second."""
 MOST_WAYS_QUICK = 300
 """Ways to split the work of all statements of a tree that take some hundredths of a second to plan."""
 

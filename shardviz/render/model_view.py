@@ -149,7 +149,7 @@ def _memory_rows(memory: ModelMemory, question: ModelQuestion) -> list[tuple[str
         if memory.activations is not None:
             rows.append((f"{lead}activations", memory.activations))
     if memory.keys_and_values is not None:
-        rows.append(("KV cache", memory.keys_and_values))
+        rows.append((_cache_name(question), memory.keys_and_values))
     return rows
 
 
@@ -160,8 +160,13 @@ def _fit_words(memory: ModelMemory, question: ModelQuestion) -> Iterator[str]:
         yield f"a train step{without} holds {_verdict(memory, memory.training)}"
     if memory.keys_and_values is not None:
         batch, length = question.tokens.batch, question.tokens.sequence
-        cached = f"a KV cache of {batch:,} × {length:,} tokens"
+        cached = f"a {_cache_name(question)} of {batch:,} × {length:,} tokens"
         yield f"inference with {cached} holds {_verdict(memory, memory.serving)}"
+
+
+def _cache_name(question: ModelQuestion) -> str:
+    architecture = question.model.architecture
+    return "KV cache" if architecture is None else architecture.cache_name
 
 
 def _verdict(memory: ModelMemory, used: int) -> str:
@@ -200,6 +205,7 @@ def serving_lines(answer: ServingAnswer, width: int, palette: Palette, verbose: 
 
 def _serving_words(answer: ServingAnswer) -> Iterator[str]:
     question, decode, memory = answer.question, answer.decode, answer.memory
+    cache = _cache_name(question)
     chip = question.placed.machine.chip or "devices"
 
     def took(step: ModelStep) -> str:
@@ -213,12 +219,12 @@ def _serving_words(answer: ServingAnswer) -> Iterator[str]:
     yield f"a token{of_each} takes {took(decode.step)}{rate}"
     yield (
         f"each device holds {human_bytes(memory.parameters)} of weights and "
-        f"{human_bytes(memory.keys_and_values or 0)} of KV cache in {answer.cache_dtype}, together "
+        f"{human_bytes(memory.keys_and_values or 0)} of {cache} in {answer.cache_dtype}, together "
         f"{_verdict(memory, memory.serving)}"
     )
     prompts = "a prompt" if answer.prompts == 1 else f"{answer.prompts} prompts, each"
     yield f"prefill of {prompts} of {question.tokens.sequence:,} tokens takes {took(answer.prefill)}"
-    yield f"the KV cache of one prompt is {human_bytes(answer.cache_bytes)}, sent if other devices decode"
+    yield f"the {cache} of one prompt is {human_bytes(answer.cache_bytes)}, sent if other devices decode"
     if answer.critical_batch is not None:
         yield f"below {answer.critical_batch:,.0f} sequences, reading weights takes longer than the matmuls"
     if answer.largest_batch is not None:

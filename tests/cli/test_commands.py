@@ -236,7 +236,7 @@ def test_an_example_stands_for_the_program_and_its_options(capsys):
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
         *("swiglu", "residual", "attention", "experts", "embedding", "sequence", "encoder", "decoder"),
         *("window", "context", "ulysses", "latent", "mask", "ssm", "recurrence", "lora", "switch"),
-        *("loss", "softcap", "fsdp"),
+        *("loss", "softcap", "fsdp", "cache"),
     ]
     page = printed(capsys, "explain", "--example", "swiglu", "--target", "none")
     assert "mesh data=2, tensor=4, 8 devices" in page

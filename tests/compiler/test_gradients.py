@@ -67,12 +67,18 @@ PROGRAMS = {
         O[e,b,c,d] = silu(H) * W2[e,f,d]
         Y[b,t,d] = O * scale(P, G)
         """,
+    "rows to experts": """
+        G = top_k(softmax(X[b,t,d] * WR[d,e], e), e, 2)
+        H[e,b,c,f] = dispatch(X, G, t, c) * W1[e,d,f]
+        O[e,b,c,d] = silu(H) * W2[e,f,d]
+        Y[b,t,d] = combine(O, G, t, c)
+        """,
 }
 
 
 def train_step(text, training):
     names = set(re.findall(r"\b[a-z]\b", " ".join(re.findall(r"\[(.*?)\]", text)))) | (
-        {"q", "n", "h"} if "q=nh" in text else {"c"} if "slots" in text else set()
+        {"q", "n", "h"} if "q=nh" in text else {"c"} if "slots" in text or "dispatch" in text else set()
     )
     sizes = ",".join(f"{dim}={size}" for dim, size in SIZES.items() if dim in names)
     return with_backward(problem_from_text(text, mesh=MESH, sizes=sizes, dtype="f32"), training)

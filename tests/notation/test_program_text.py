@@ -50,8 +50,8 @@ def test_an_einsum_a_chain_and_a_product_are_not(text):
     "text", ["a,b->c × 32", "a,b->c ×32", "a,b->c x 32", "a,b->c\nx 32\n", "a,b->c; x 32"]
 )
 def test_layers(text):
-    assert split_layers(text) == ("a,b->c", 32)
-    assert split_layers("ax,xb->ab") == ("ax,xb->ab", 1)
+    assert split_layers(text) == ("a,b->c", 32, ())
+    assert split_layers("ax,xb->ab") == ("ax,xb->ab", 1, ())
 
 
 def test_no_layers():

@@ -94,7 +94,8 @@ _BOUNDARY = (
 """Lines across which no string and no bracket goes on, except in a damaged text."""
 _CERTAINLY_NEW = re.compile(_BOUNDARY, re.MULTILINE)
 _TOKEN = re.compile(
-    rf'"(?:[^"\\\n]|\\.|\n(?!{_BOUNDARY}))*+"?|(?P<opens>[({{\[])|(?P<closes>[)}}\]])|(?P<breaks>\n)',
+    rf'"(?:[^"\\\n]|\\.|\n(?!{_BOUNDARY}))*+"?|(?P<opens>[({{\[])|(?P<closes>[)}}\]])|(?P<breaks>\n)'
+    rf"|(?P<begins>(?<![,\s])[ \t]++(?=(?:ROOT )?{_NAME} = ))",
     re.MULTILINE,
 )
 _ELEMENT = re.compile(r"%([^\s,(){}=%#]+)#(\d{1,6})(?=[,)])")
@@ -197,7 +198,7 @@ def _on_lines_of_their_own(text: str, is_bare: bool = False) -> tuple[str, list[
             statement = f"  {statement if is_printed_so else _respaced(statement)}"
         elif kind == "header":
             statement = " ".join(statement.split())
-        kept += text[position:start], statement, text[seen : seen + 1]
+        kept += text[position:start], statement, "\n" * (seen < len(text))
         length += start - position
         if marks and marks[-1][0] == length - 1:
             del marks[-1]
@@ -233,6 +234,8 @@ def _statement(text: str, start: int) -> tuple[str | None, int, bool]:
             depth += 1
         elif token["closes"]:
             depth -= 1
+        elif token["begins"] and depth == 0 and has_operands:
+            return kind, token.start(), breaks_inside  # the next one is on the same line
         elif token["breaks"]:
             stop, following = token.span()
             if following == len(text) or _CERTAINLY_NEW.match(text, following):
