@@ -86,7 +86,7 @@ class Atom:
 class Space:
     """The states and moves on one mesh, priced on a machine, over some of its axes, by default all.
 
-    With `whole_axes` no axis is cut into parts.
+    With `whole_axes` no axis is cut into parts. Shards are padded only over `padded`, by default any.
     """
 
     def __init__(
@@ -96,6 +96,7 @@ class Space:
         objective: str = TIME,
         whole_axes: bool = False,
         axes: Iterable[str] | None = None,
+        padded: Iterable[str] | None = None,
     ) -> None:
         self.placed, self.mesh, self.objective = placed, mesh, objective
         self.atoms: list[Atom] = []
@@ -108,6 +109,7 @@ class Space:
                 before *= factor
         self.sizes = [atom.size for atom in self.atoms]
         self.every = tuple(range(len(self.atoms)))
+        self.padded = self.every if padded is None else self.numbers(tuple(padded))
         self.price = cache(self._price)
         self.placements = cache(self._placements)
 
@@ -220,7 +222,8 @@ class Space:
                 continue
             shorter = tuple(dim[:cut] for dim, cut in zip(dims, cuts, strict=True))
             yield "all_gather", tuple(sorted(group)), (shorter, pending)
-            yield "pad", tuple(sorted(group)), (shorter, tuple(sorted((*pending, *group))))
+            if {*group} <= {*self.padded}:
+                yield "pad", tuple(sorted(group)), (shorter, tuple(sorted((*pending, *group))))
             targets = [
                 number for number, (dim, cut) in enumerate(zip(dims, cuts, strict=True)) if cut == len(dim)
             ]
@@ -302,7 +305,7 @@ def least_cost(
 ) -> Way | None:
     """The best plan of a chain over the axes that its arrays name; None where none costs at most `limit`."""
     assert problem.is_chain
-    space = Space(placed, problem.mesh, objective, whole_axes, named_axes(problem))
+    space = Space(placed, problem.mesh, objective, whole_axes, named_axes(problem), pending_axes(problem))
     work = [_least_work(space, part) for part in problem.parts]
     made: Mapping[State, Way] = {}
     for number, part in enumerate(problem.parts):
@@ -333,6 +336,12 @@ def named_axes(problem: Problem) -> set[str]:
     """The mesh axes that some spec names, or names a part of."""
     specs = [array.spec for array in problem.arrays if array.spec is not None]
     return {name.partition(":")[0] for spec in specs for name in (*spec.axes, *spec.unreduced)}
+
+
+def pending_axes(problem: Problem) -> set[str]:
+    """The mesh axes, or parts of them, over which some array is given or wanted with pending sums."""
+    specs = [array.spec for array in problem.arrays if array.spec is not None]
+    return {name for spec in specs for name in spec.unreduced}
 
 
 def allowed_ends(

@@ -31,6 +31,7 @@ from tests.planner.exhaustive import (
     allowed_ends,
     assignments,
     named_axes,
+    pending_axes,
 )
 
 
@@ -44,7 +45,7 @@ class Split(NamedTuple):
 
 def least_program_cost(problem: Problem, placed: PlacedMesh, objective: str, limit: Cost) -> Way | None:
     """The best plan; None where none costs at most `limit`."""
-    space = Space(placed, problem.mesh, objective, axes=named_axes(problem))
+    space = Space(placed, problem.mesh, objective, axes=named_axes(problem), padded=pending_axes(problem))
     return _Search(problem, space, limit).best()
 
 

@@ -36,7 +36,9 @@ def _wrong_steps(step: Step) -> Iterator[tuple[str, Step]]:
             turned = replace(step.einsum, result=result[::-1])
             yield "a result turned", replace(step, einsum=turned)
         # Of the same dimensions in another order they may be the same sum with other letters.
-        if len(operands) > 1 and len(operands[0]) == len(operands[1]) and {*operands[0]} != {*operands[1]}:
+        is_square = len(step.operands) > 1 and step.operands[0] == step.operands[1]
+        is_alike = len(operands) > 1 and len(operands[0]) == len(operands[1]) and not is_square
+        if is_alike and {*operands[0]} != {*operands[1]}:
             yield "operands exchanged", replace(step, einsum=replace(step.einsum, operands=operands[::-1]))
         return
     for op in OPS:

@@ -68,7 +68,7 @@ def test_a_copy_becomes_a_pending_sum_only_where_that_is_allowed():
     }
 
 
-@pytest.mark.parametrize("space", [SPACE, StateSpace(SIZES, SIZES, frozenset(SIZES))])
+@pytest.mark.parametrize("space", [SPACE, StateSpace(SIZES, SIZES, frozenset(SIZES), frozenset(SIZES))])
 def test_what_departs_arrives(space):
     """A search backward knows the same moves as one forward."""
     every = [

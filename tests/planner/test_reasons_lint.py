@@ -212,5 +212,5 @@ def test_reasons_of_random_plans_are_true():
 
 @pytest.mark.slow
 def test_reasons_of_many_random_plans_are_true():
-    seen = lint(400, seed=1)
+    seen = lint(400, seed=2)
     assert all(seen[claim] for claim in (*CLAIMS, IN_PARTS)), seen

@@ -59,7 +59,7 @@ PROGRAMS = {
         "L[b,s,l] = X[b,s,d] * A[d,l]; K[b,s,n,h] = L * WK[l,n,h]; V[b,s,n,v] = L * WV[l,n,v]; "
         "Y = X + causal_attention(Q, K, V, P, R) * WO[n,v,d]",
         "X=X__,A=__,WK=_Y_,WV=_Y_,WR=__,WQ=_Y_,WP=_Y_,WO=Y__,Y=X__",
-        "b=2,t=4,d=4,l=3,n=2,h=3,v=4,r=2",
+        "b=2,t=4,d=4,l=6,n=2,h=6,v=4,r=2",
     ),
     "experts": (
         "G = top_k(softmax(X[b,t,d] * R[d,e], e), e, 2); D = dispatch(X, G, t, c); "

@@ -28,11 +28,13 @@ factorial of their number."""
 @dataclass(frozen=True)
 class AxisPool:
     """The axes that some array of a problem names, in the mesh's order, as the parts of which all that a spec
-    names is made, each with its size. A whole copy may become a pending sum only over `may_mask`. `splits`
+    names is made, each with its size. A whole copy may become a pending sum only over `may_mask`, shards by
+    padding only over `may_pad`, of which some array is given or wanted with pending sums. `splits`
     are what the given arrays split, (dimension, part), and `orders` how they do, (dimension, parts)."""
 
     sizes_of_parts: tuple[tuple[str, int], ...]
     may_mask: frozenset[str] = frozenset()
+    may_pad: frozenset[str] = frozenset()
     splits: frozenset[tuple[str, str]] = frozenset()
     orders: tuple[tuple[str, Axes], ...] = ()
 
@@ -58,11 +60,10 @@ class AxisPool:
         _spread(splits, problem)
         # A sum takes them, and so does what is linear and needs all of a dimension, instead of gathering it.
         linear = [(FUNCTIONS[part.function].linearity, part.whole) for part in problem.parts]
+        may_mask = may_pad = frozenset(axis for _, spec in given for axis in pool.state(spec)[1])
         if any(kind == "sum" or (kind == "product" and whole) for kind, whole in linear):
             may_mask = frozenset(parts)
-        else:
-            may_mask = frozenset(axis for _, spec in given for axis in pool.state(spec)[1])
-        return cls(pool.sizes_of_parts, may_mask, frozenset(splits), tuple(orders))
+        return cls(pool.sizes_of_parts, may_mask, may_pad, frozenset(splits), tuple(orders))
 
     def with_masks(self, problem: Problem) -> AxisPool:
         """The pool with which copies may become pending sums over every part, where that may save something:

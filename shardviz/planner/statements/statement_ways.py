@@ -64,7 +64,7 @@ class StatementWays:
         most: int = MOST_SEARCHED,
     ) -> None:
         self.pool, self.prices, self._allowed = pool, prices, allowed
-        self.space = state_space(pool.sizes_of_parts, tuple(mesh.shape.items()), pool.may_mask)
+        self.space = state_space(pool.sizes_of_parts, tuple(mesh.shape.items()), pool.may_mask, pool.may_pad)
         self._most = most
         self._paths = CheapestPaths if len(pool.sizes) <= most else DirectPaths
         self._searches: dict[object, CheapestPaths] = {} if searches is None else searches

@@ -148,21 +148,29 @@ those over which sums are pending, and those that do neither. Backward it is the
 
 @lru_cache(maxsize=8)  # problems on one mesh share the states and the moves between them
 def state_space(
-    sizes: tuple[tuple[str, int], ...], mesh_shape: tuple[tuple[str, int], ...], may_mask: frozenset[str]
+    sizes: tuple[tuple[str, int], ...],
+    mesh_shape: tuple[tuple[str, int], ...],
+    may_mask: frozenset[str],
+    may_pad: frozenset[str] = frozenset(),
 ) -> StateSpace:
     """The states over these axis parts, the same object each time."""
-    return StateSpace(dict(sizes), dict(mesh_shape), may_mask)
+    return StateSpace(dict(sizes), dict(mesh_shape), may_mask, may_pad)
 
 
 class StateSpace:
     """The states of arrays of one rank over some axis parts, made as they are reached. `sizes` are the
-    devices along each part, in the mesh's order; only over parts in `may_mask` do a copy and shards become a
-    pending sum. Moves name whole axes where they are over all of their parts."""
+    devices along each part, in the mesh's order; only over parts in `may_mask` does a copy become a pending
+    sum, and over those in `may_pad` shards do. Moves name whole axes where these are over all their parts."""
 
     def __init__(
-        self, sizes: Mapping[str, int], mesh_shape: Mapping[str, int], may_mask: frozenset[str] = frozenset()
+        self,
+        sizes: Mapping[str, int],
+        mesh_shape: Mapping[str, int],
+        may_mask: frozenset[str] = frozenset(),
+        may_pad: frozenset[str] = frozenset(),
     ) -> None:
-        self.sizes, self.may_mask = dict(sizes), may_mask
+        self.sizes = dict(sizes)
+        self.made_pending = {"mask": may_mask, "pad": may_pad}
         self._mesh_shape = mesh_shape
         self._has_parts = any(":" in axis for axis in sizes)
 
@@ -223,8 +231,8 @@ class StateSpace:
             ]
             groups = ((dims, axes, None) for axes in subsets(movable))
         may_pend: frozenset[str] | None = None
-        if op in ("mask", "pad"):
-            may_pend = self.may_mask
+        if op in self.made_pending:
+            may_pend = self.made_pending[op]
         elif target == "pending":
             may_pend = frozenset(arriving or ())
         for kept, taken, first in groups:

@@ -70,7 +70,9 @@ class CheapestPaths:
         self.kind, self._space, self._prices = kind, space, prices
         self._is_forward = ends_pending is None
         self.sources = {space.node(state): cost for state, cost in sources.items()}
-        self.pending = space.may_mask.union(axis for _, pending in sources for axis in pending)
+        self.pending = frozenset().union(
+            *space.made_pending.values(), (axis for _, pending in sources for axis in pending)
+        )
         # Over which axes sums may be pending before the array is in a state.
         before = self.pending if ends_pending is None else ends_pending
         self._pending_before = tuple(axis for axis in space.sizes if axis in before)

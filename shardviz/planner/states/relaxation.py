@@ -158,7 +158,7 @@ class _RelaxedMoves:
             self._changes[op] = []
             for index, axis in enumerate(space.sizes):
                 own: tuple[list[int], ...] = ([], [], [], [])
-                may_change = op not in ("mask", "pad") or axis in space.may_mask
+                may_change = op not in space.made_pending or axis in space.made_pending[op]
                 if not forward and op in ("psum", "psum_scatter"):
                     may_change = axis in may_pend
                 for before, after in changes if may_change else ():
