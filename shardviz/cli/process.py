@@ -39,6 +39,8 @@ class ExitCode(IntEnum):
 SIGNALLED = ExitCode.INTERRUPTED - signal.SIGINT
 """The exit code after a signal is so much more than its number."""
 _on_signal: list[Callable[[], None]] = []
+_codes: list[int] = []
+"""Those it was ended with, of which the first counts: a terminal that is given back ends its input."""
 
 
 def end_when_interrupted() -> None:
@@ -80,13 +82,14 @@ def end_by(number: int, _frame: object = None) -> NoReturn:
 
 def end_all(code: int) -> NoReturn:
     """End this process and its children at once, from any thread."""
+    _codes.append(code)
     try:
         for act in _on_signal:
             act()
         if os.isatty(2):
             os.write(2, CLEAR_LINE.encode())
     finally:
-        os._exit(code)
+        os._exit(_codes[0])
 
 
 @contextmanager
