@@ -74,7 +74,7 @@ class Architecture:
 
     @property
     def cache_name(self) -> str:
-        """What is kept of the tokens before, in words; a layer without attention has a state of one size."""
+        """The name of the memory of earlier tokens; layers without attention have a state of one size."""
         return "state" if all(kind.mixer == "mamba2" for kind in self.kinds) else "KV cache"
 
 
