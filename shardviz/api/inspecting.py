@@ -23,7 +23,7 @@ from shardviz.api.arguments import (
 from shardviz.api.shared_worker import ask_program
 from shardviz.api.shown import Shown, TimelineReport
 from shardviz.compiler.lowering import check_program, compile_program, lower_program
-from shardviz.compiler.messages import MemoryTexts
+from shardviz.compiler.messages import MemoryTexts, shardings_of
 from shardviz.devices.found_hardware import found_placement, machine_of
 from shardviz.documents.programs import hlo_document, program_document
 from shardviz.errors import QuestionError, quote
@@ -417,9 +417,7 @@ def _ends(compiled: Any) -> ProgramEnds:
             tree.tree_flatten_with_path(compiled.out_info)[0], shardings, strict=True
         )
     ]
-    executable, of_xla = compiled.runtime_executable(), sys.modules["jaxlib.xla_client"].HloSharding
-    ends = (executable.get_parameter_shardings(), executable.get_output_shardings())
-    return ProgramEnds((), results, *([str(of_xla.from_proto(one)) for one in end or ()] for end in ends))
+    return ProgramEnds((), results, *shardings_of(compiled.runtime_executable()))
 
 
 def _with_ids(collectives: Sequence[Collective], ids: Sequence[int] | None) -> tuple[Collective, ...]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -164,6 +165,14 @@ class Output:
     warnings: str = ""
     reshards: ExplicitReshards | None = None
     shardings: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+
+def shardings_of(executable: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Those of a compiled program's arguments and of its results, as HLO writes them; none on one device."""
+    of_xla = sys.modules["jaxlib.xla_client"].HloSharding  # where there is a program, JAX is loaded
+    ends = (executable.get_parameter_shardings(), executable.get_output_shardings())
+    arguments, results = (tuple(str(of_xla.from_proto(one)) for one in end or ()) for end in ends)
+    return arguments, results
 
 
 class Channel:

@@ -19,12 +19,12 @@ import numpy as np
 from jax._src.compiler import backend_compile_and_load, get_compile_options
 from jax.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
-from jaxlib.xla_client import DeviceList, HloSharding
+from jaxlib.xla_client import DeviceList
 
 from shardviz.compiler.child import shardy, xla
 from shardviz.compiler.child.program import Program, jax_dtype, named_sharding, refusal_by, settled_by
 from shardviz.compiler.child.xla import rematerialization_warnings
-from shardviz.compiler.messages import ModuleQuestion, Output, Question, TargetMesh, Versions
+from shardviz.compiler.messages import ModuleQuestion, Output, Question, TargetMesh, Versions, shardings_of
 from shardviz.lazy_names import LazyImports
 from shardviz.reports.lowered_module import ExplicitReshards
 from shardviz.reports.target_result import HeldArray, TargetResult, without_answer
@@ -130,15 +130,8 @@ def _compiled(report: Callable[[str], None], question: ModuleQuestion) -> Output
         result=replace(output.result, placement=placement),
         warnings="\n".join(warnings[0]),
         reshards=explicit_reshards(question.code) if is_asked else None,
-        shardings=((), ()) if executable is None else _shardings(executable),
+        shardings=((), ()) if executable is None else shardings_of(executable),
     )
-
-
-def _shardings(executable: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Those of the arguments and of the results, as HLO writes them; none on one device."""
-    ends = (executable.get_parameter_shardings(), executable.get_output_shardings())
-    arguments, results = (tuple(str(HloSharding.from_proto(each)) for each in end or ()) for end in ends)
-    return arguments, results
 
 
 CRASHING_JAX = (0, 9, 2)

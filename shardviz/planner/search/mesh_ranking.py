@@ -183,13 +183,9 @@ def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
     least_seconds = question.flops / (peak * machine.devices) if peak else 0.0
     answer = MeshRanking(question, meshes=len(meshes), least_seconds=least_seconds)
     ways: dict[Axes, DirectWays] = {}
-    kinds = {axis.name: axis.kind for axis in question.axes}
-
-    def others(mesh: Mesh) -> int:
-        return mesh.size // prod(size for axis, size in mesh.shape.items() if kinds[axis] in COPYING)
-
-    # Meshes that are slow are looked at last: less needs to be known of them.
-    for number, mesh in enumerate(sorted(meshes, key=others), 1):
+    # Those that split the examples least, most of which are slow, come last: less needs to be known of them.
+    in_order = sorted(meshes, key=lambda mesh: -_example_parts(question, mesh))
+    for number, mesh in enumerate(in_order, 1):
         slow = SLOW * min((row.seconds for row in answer.found[:1]), default=inf)
         outcome, shardings = _on_mesh(question, mesh, ways, slow)
         if isinstance(outcome, InfeasibleMesh):
@@ -250,12 +246,11 @@ def _fitting_options(question: SearchQuestion) -> str:
     bare = layer._replace(optimizer=optimizer._replace(rule="sgd", master=""))
     if (row := _fitting(replace(question, training=bare, remats=()))) is None:
         return ""
-    dtypes = [optimizer.master or "", *([optimizer.moments] * 2 if optimizer.rule == "adam" else [])]
     arrays, specs = {array.name: array for array in question.problem.arguments}, dict(row.specs)
     size = sum(
         replace(arrays[name], dtype=dtype, spec=specs[name]).bytes_per_device(row.mesh)
         for name in question.roles.parameters
-        for dtype in filter(None, dtypes)
+        for dtype in optimizer.state_dtypes(arrays[name].dtype)
     )
     more = human_seconds(2 * size * question.problem.layers / host)
     return f"--remat layer and the optimizer's state on the host ({more} more a step)"
@@ -278,6 +273,11 @@ def _figures(sharding: MeshSharding) -> tuple[float, ...]:
     return time.seconds, time.communication_seconds, sharding.memory_bytes, *sharding.mesh.axis_sizes
 
 
+def _example_parts(question: SearchQuestion, mesh: Mesh) -> int:
+    """The parts into which the axes of a mesh split the examples."""
+    return prod(mesh.axis_size(axis.name) for axis in question.axes if axis.kind in COPYING)
+
+
 Outcome = tuple[MeshSharding | InfeasibleMesh, int]
 """The best on a mesh, and how many shardings it has."""
 
@@ -292,8 +292,8 @@ def _on_mesh(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays],
         return InfeasibleMesh(mesh, f"{layers} layers are not divisible into {runs} parts of a pipeline"), 0
     one = PipelineStage(pipeline, stages, layers / stages, 1)
     optimizer = question.training.optimizer if question.training else None
-    kinds = {axis.name: axis.kind for axis in question.axes}
-    copies = tuple(axis for axis, size in mesh.shape.items() if kinds[axis] == "data" and size > 1)
+    names = (axis.name for axis in question.axes if axis.kind == "data")
+    copies = tuple(name for name in names if mesh.axis_size(name) > 1)
     given, copies = (optimizer.over, copies) if optimizer else ((), ())
     outcomes = {}
     for over in dict.fromkeys((given, given or copies)):
@@ -333,9 +333,7 @@ def _best_stages(
 ) -> Outcome:
     """The best numbers of microbatches and of runs of layers: from one pair to a better one beside it. One
     stage takes several microbatches only where memory is what limits it."""
-    kinds = {axis.name: axis.kind for axis in question.axes}
-    copies = prod(size for axis, size in mesh.shape.items() if kinds[axis] in COPYING)
-    examples = max(1, question.problem.arguments[0].shape[0] // copies)
+    examples = max(1, question.problem.arguments[0].shape[0] // _example_parts(question, mesh))
     microbatches, interleave = question.microbatches, question.interleave
     if microbatches and examples % microbatches:
         reason = f"{microbatches} microbatches do not divide {examples} examples per device"

@@ -95,8 +95,8 @@ class DirectWays:
 
 
 class MovedArray(NamedTuple):
-    """An array as its moves are priced: of a part of the batch, if that is computed in parts. A step moves it
-    `times` over; its pending sums are added up on each device first, and then made whole `sums` times."""
+    """An array as its moves are priced: of one microbatch, if there are several. A step moves it so many
+    `times` and reduces its partial sums `sums` times: once where each device adds up those of all of them."""
 
     shape: Shape
     dtype: str
@@ -525,8 +525,7 @@ def _sharded_updates(problem: Problem, rules: ShardingRules) -> tuple[Axes, froz
     over = training.optimizer.over if training and training.optimizer else ()
     over = tuple(axis for axis in over if rules.mesh.axis_size(axis) > 1)
     trained = rules.roles.parameters
-    state = {old for old, _ in problem.updates if old not in trained}
-    state |= {new for old, new in problem.updates if old not in trained}
+    state = {name for pair in problem.updates if pair[0] not in trained for name in pair}
     state |= {gradient for name, gradient in problem.gradients if name in trained}
     return over, frozenset(state if over else ())
 
