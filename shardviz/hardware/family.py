@@ -63,6 +63,11 @@ class Family(ABC):
         return math.prod(one.size for one in self.dimensions if one.name == "slice")
 
     @property
+    def parts(self) -> int:
+        """The slices or nodes that a network joins."""
+        return self.dimensions[-1].size if self.dimensions else 1
+
+    @property
     def link_name(self) -> str:
         return "ICI"
 

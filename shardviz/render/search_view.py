@@ -192,6 +192,8 @@ def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
 
     chosen = [f"; remat {sharding.remat}"] * (sharding.remat is not None)
     chosen += [f"; optimizer over {', '.join(sharding.over)}"] * bool(sharding.over)
+    if across := sharding.across:
+        chosen.append(f"; {', '.join(across)} across {sharding.placed.machine.family.dimensions[-1].name}s")
     chosen += [f"; ring over {', '.join(sharding.ring)}"] * bool(sharding.ring)
     chosen += [] if sharding.stage is None else [f"; {sharding.stage.words}"]
     sent = Text(", ").join(

@@ -91,14 +91,16 @@ def row(choice: Choice) -> str:
     from shardviz.planner.search.mesh_ranking import without_ones
 
     answer = choice.ranking()
+    # Axes in any order: those in front cross the nodes.
     meshes = [str(without_ones(found.mesh)) for found in answer.found]
+    orders = [{*mesh.split(",")} for mesh in meshes]
     first = answer.found[0]
     chosen = [meshes[0], *([first.stage.words] if first.stage else [])]
     chosen += [f"optimizer over {', '.join(first.over)}"] * bool(first.over)
     place = "ruled out"
-    if choice.mesh in meshes:
-        own = answer.found[meshes.index(choice.mesh)]
-        place = f"row {meshes.index(choice.mesh) + 1}, {own.seconds / first.seconds:.2f} × its seconds"
+    if (published := {*choice.mesh.split(",")}) in orders:
+        own = answer.found[orders.index(published)]
+        place = f"row {orders.index(published) + 1}, {own.seconds / first.seconds:.2f} × its seconds"
     ruled = {str(without_ones(each.mesh)): each.reason for each in answer.infeasible}
     place = ruled.get(choice.mesh, place)
     cells = (choice.name, f"`{choice.machine}`", choice.mesh, "; ".join(chosen), place, choice.source)

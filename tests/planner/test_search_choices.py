@@ -9,13 +9,21 @@ import pytest
 
 import shardviz
 from shardviz.answers.search import search_question
+from shardviz.hardware.chip_torus import parts_by_slice
 from shardviz.hardware.machine_file import named_machine
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
-from shardviz.planner.search.mesh_ranking import best_meshes, problem_of, with_smallest_machine
+from shardviz.planner.search import mesh_ranking
+from shardviz.planner.search.mesh_ranking import (
+    best_meshes,
+    orders_across,
+    problem_of,
+    with_smallest_machine,
+)
 from shardviz.planner.search.question import question_from_text
 from shardviz.planner.search.rules import parse_axes
 from shardviz.planner.training import Optimizer, Training
+from shardviz.sharding import Mesh
 
 MLP = "H = X[b,d] * W1[d,f]; Y = gelu(H) * W2[f,d] x 16"
 EXAMPLES, MODEL, HIDDEN = 4096, 64, 4096
@@ -180,3 +188,44 @@ def test_where_only_the_host_has_room_for_the_optimizer_the_seconds_of_its_link_
     options = with_smallest_machine(best("fsdp", training, "h100:8", sizes)).fitting_options
     seconds = 2 * 12 * 16 * 2 * 16 * 96 * 1024**2 / 8 / 6.4e10
     assert options == f"--remat layer and the optimizer's state on the host ({seconds:.2f} s more a step)"
+
+
+def test_the_axes_that_cross_slices_are_chosen(monkeypatch):
+    """Gradients cross the network between two slices once, 6.25 GB/s for each v5p, while each layer waits for
+    the sums of activations, which stay on the links of a slice whatever the order of the axes."""
+    machine, sizes = "2*v5p:2x2x2", f"b=64Ki,d={MODEL * 32},f={HIDDEN}"
+    for axes in ("data=2,tensor=8", "tensor=8,data=2"):
+        (row,) = best(axes, machine=machine, sizes=sizes).found
+        assert row.mesh.axis_names == ("data", "tensor")
+        assert row.across == ("data",)
+        gradients = 2 * 32 * MODEL * HIDDEN * 2 / 8
+        # Of two shards that are summed a device sends half, and half again of the sum.
+        assert dict(row.time.communication)[("data",)] == pytest.approx(16 * gradients / 6.25e9, rel=0.05)
+    chosen = {
+        row.mesh.shape["tensor"]: row for row in best("tensor,data", machine=machine, sizes=sizes).found
+    }
+    assert chosen[16].across == ("tensor",)
+    monkeypatch.setattr(mesh_ranking, "orders_across", lambda _, mesh: [mesh])
+    for row in chosen.values():
+        orders = {
+            order: [
+                each.seconds
+                for each in best(order, machine=machine, sizes=sizes).found
+                if each.mesh.shape["tensor"] == row.mesh.shape["tensor"]
+            ]
+            for order in ("tensor,data", "data,tensor")
+        }
+        assert row.seconds == pytest.approx(min(orders.values())[0], rel=0.002)
+
+
+def test_four_slices_are_divided_between_axes_in_every_way():
+    mesh = Mesh(("data", "tensor"), (4, 32))
+    orders = orders_across(named_machine("4*v5e:4x8"), mesh)
+    assert [order.axis_names for order in orders] == [("data", "tensor"), ("tensor", "data")]
+    assert orders_across(named_machine("v5e:8x16"), mesh) == [mesh]
+    two = Mesh(("data", "tensor"), (2, 64))
+    orders = orders_across(named_machine("4*v5e:4x8"), two)
+    assert [(order.axis_names, parts_by_slice(order.axis_sizes, 4)[1]) for order in orders] == [
+        (("data", "tensor"), (2, 2)),
+        (("tensor", "data"), (4, 1)),
+    ]

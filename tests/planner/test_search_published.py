@@ -111,12 +111,10 @@ def test_fsdp_alone_does_not_do_for_405b_on_128_h100_and_with_8_way_tensor_paral
         training=Training("layer", Optimizer("adam")),
     )
     answer = best_meshes(question)
-    possible = [each.mesh.axis_sizes for each in answer.found]
-    assert (128, 1) not in possible
-    assert (16, 8) in possible
+    possible = {each.mesh.axis_size("tensor"): each for each in answer.found}
+    assert 1 not in possible
     # 29 % of the peak are published; with attention and the embeddings, which are left out here.
-    published = next(each for each in answer.found if each.mesh.axis_sizes == (16, 8))
-    assert published.utilisation == pytest.approx(0.29, abs=0.06)
+    assert possible[8].utilisation == pytest.approx(0.29, abs=0.06)
 
 
 def test_tensor_parallelism_stays_within_a_node_of_gpus():
@@ -144,7 +142,7 @@ def test_a_model_of_145b_on_1536_a100_is_split_as_megatron_split_it():
     assert found[0].mesh.axis_size("tensor") <= 8
     assert found[0].mesh.axis_size("pipeline") > 1
     assert found[0].stage.interleave > 1
-    published = next(each for each in found if each.mesh.axis_sizes == (8, 24, 8))
+    published = next(each for each in found if each.mesh.shape == {"pipeline": 8, "data": 24, "tensor": 8})
     assert published.seconds < 1.3 * found[0].seconds
 
 

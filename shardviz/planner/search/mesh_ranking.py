@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, permutations
 from math import gcd, inf, prod
 from operator import itemgetter
 
 from shardviz.errors import QuestionError
+from shardviz.hardware.chip_torus import parts_by_slice
 from shardviz.hardware.clusters import cluster_named
 from shardviz.hardware.machine import Machine, PlacedMesh, place_mesh
 from shardviz.planner.plan import axes_words
@@ -96,7 +97,8 @@ class MeshSharding:
     published runs of the chip go (`published_step`), for any `overlap`, if known. `remat` is the policy that
     was chosen, if one was to be; the optimizer's state is sharded `over` these axes, too; `stage` is what a
     device computes of a pipeline, or of a batch in parts. One that `is_limited` was chosen for its memory.
-    Keys and values pass round along the axes of a `ring`."""
+    Keys and values pass round along the axes of a `ring`. With nothing to send between slices or nodes it
+    would take `within_seconds`."""
 
     mesh: Mesh
     placed: PlacedMesh
@@ -114,10 +116,16 @@ class MeshSharding:
     stage: PipelineStage | None = None
     is_limited: bool = False
     ring: Axes = ()
+    within_seconds: float = 0.0
 
     @property
     def seconds(self) -> float:
         return self.time.seconds
+
+    @property
+    def across(self) -> Axes:
+        """The mesh axes that cross the slices or nodes of the machine, be it in part."""
+        return _across(self.placed)
 
     @property
     def lacks_links(self) -> bool:
@@ -283,7 +291,42 @@ Outcome = tuple[MeshSharding | InfeasibleMesh, int]
 
 
 def _on_mesh(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], slow: float) -> Outcome:
-    """The best of all that may be chosen; meshes with the same axes of more than one device share `ways`."""
+    """The best of all that may be chosen, the axes that cross the machine's slices among it; meshes with the
+    same axes of more than one device share `ways`."""
+    first, *others = orders_across(question.machine, mesh)
+    outcome = _in_order(question, first, ways, slow)
+    for other in others:
+        best = outcome[0]
+        # Memory is the same in any order, and less to send across slices saves at most what that exposes.
+        if isinstance(best, InfeasibleMesh) or best.within_seconds > best.seconds * (1 - CLOSE):
+            break
+        outcome = min(outcome, _in_order(question, other, ways, min(slow, best.seconds)), key=_order)
+    return outcome
+
+
+def orders_across(machine: Machine, mesh: Mesh) -> list[Mesh]:
+    """The mesh, and those with others of its axes first, as the leading ones cross the slices or nodes of a
+    machine (`jax.experimental.mesh_utils.create_hybrid_device_mesh`): one for each way to divide these."""
+    if machine.family.parts == 1:
+        return [mesh]
+    found: dict[frozenset[tuple[str, int]], Mesh] = {}
+    for names in permutations(mesh.axis_names):
+        sizes = tuple(map(mesh.axis_size, names))
+        _, parts = parts_by_slice(sizes, machine.family.parts)
+        across = {name: part for name, part in zip(names, parts, strict=True) if part > 1}
+        order = (*across, *(name for name in mesh.axis_names if name not in across))
+        own = replace(mesh, axis_names=order, axis_sizes=tuple(map(mesh.axis_size, order)))
+        found.setdefault(frozenset(across.items()), mesh if names == mesh.axis_names else own)
+    return [*found.values()]
+
+
+def _across(placed: PlacedMesh) -> Axes:
+    levels = ((axis, placed.published_levels((axis,))) for axis in placed.mesh.axis_names)
+    return tuple(axis for axis, own in levels if any(level.kind == "network" for level in own))
+
+
+def _in_order(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], slow: float) -> Outcome:
+    """The best on a mesh whose axes stay in their order."""
     pipeline = next((axis.name for axis in question.axes if axis.kind == "pipeline"), "")
     stages = mesh.axis_size(pipeline) if pipeline else 1
     layers = question.problem.layers
@@ -422,6 +465,12 @@ def _of_stage(
     work, sent, _ = overlapping(sharding, "all")
     possible = (peak or 0.0) * machine.devices * time.seconds
     share, runs = machine.reached if question.training else None, layers * (1 + bubble)
+    crossing = {*_across(placed)}
+    exposed, hidden = (
+        tuple(part for part in parts if crossing.isdisjoint(part[1]))
+        for parts in (sharding.exposed, sharding.hidden)
+    )
+    within = replace(sharding, exposed=exposed, hidden=hidden)
     row = MeshSharding(
         mesh,
         placed,
@@ -437,6 +486,7 @@ def _of_stage(
         stage=stage if stage.stages > 1 or stage.microbatches > 1 else None,
         is_limited=best.is_limited,
         ring=sharding.ring,
+        within_seconds=step_time(within, question.overlap, layers, bubble).seconds,
     )
     return row, tables.shardings
 
