@@ -24,7 +24,7 @@ from shardviz.tui.registry import APP, COMMANDS, Command, bindings, keymap
 from shardviz.tui.resilient_app import ResilientApp, is_input
 from shardviz.tui.session import KeptSession
 from shardviz.tui.state import EditorState, OpenedProfile
-from shardviz.tui.themes import THEMES, palette_of, set_up_themes
+from shardviz.tui.themes import STYLES, THEMES, palette_of, set_up_themes
 from shardviz.tui.workspace import PANES, TooSmall, Workspace, is_too_small
 
 with LazyImports():
@@ -61,17 +61,7 @@ class ShardvizApp(ResilientApp):
     elsewhere, who may not touch the files of this machine."""
 
     SUSPENDED_SCREEN_CLASS = "behind"
-    CSS = """
-    .behind > KeyFooter { visibility: hidden; }
-    Headline { height: 1; }
-    KeyFooter { height: 1; dock: bottom; }
-    ProblemPanel, Guide { width: 36; margin: 0 1 0 0; }
-    Guide.presented { width: 45%; }
-    .tall #body { margin: 1 0; }
-    .narrow ProblemPanel, .narrow Guide { width: 1fr; margin: 0; }
-    .lesson.low ScreenTabs, .lesson.low.sandbox Headline { display: none; }
-    #body > * { min-width: 36; min-height: 6; }
-    """
+    CSS = STYLES["ShardvizApp"]
     BINDINGS = bindings(APP)
     TITLE = "shardviz"
 

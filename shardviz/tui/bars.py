@@ -16,15 +16,13 @@ from shardviz.forms.form import SCREENS
 from shardviz.forms.resolve import ResolvedProblem
 from shardviz.render.problem_picture import headline
 from shardviz.tui.registry import APP, Command
-from shardviz.tui.themes import palette_of
+from shardviz.tui.themes import STYLES, palette_of
 
 
 class Headline(Widget):
     """``bd,df->bf   XY,Y_->X_   X=2 Y=4   bf16   v5e:2x4``, and what is wrong."""
 
-    DEFAULT_CSS = """
-    Headline { height: 1; padding: 0 1 0 2; background: $panel; }
-    """
+    DEFAULT_CSS = STYLES["Headline"]
 
     resolved: reactive[ResolvedProblem | None] = reactive(None, always_update=True)
     of_collective = reactive(False)
@@ -47,9 +45,7 @@ class ScreenTabs(Widget):
     """``p Problem 1 Layout 2 Plan 3 Step …``: what is shown stands out, a click leads there. Where there is
     little room, first the blanks around the tabs go, then the problem's name, then the blanks within."""
 
-    DEFAULT_CSS = """
-    ScreenTabs { height: 1; background: $panel; }
-    """
+    DEFAULT_CSS = STYLES["ScreenTabs"]
 
     area = reactive(SCREENS[0])
     """The screen that has the keys."""
@@ -97,9 +93,7 @@ WAYS_OUT = ("quit", "close")
 class KeyFooter(Widget):
     """As many commands as fit, in order, and at any width the way out; a click on one presses its key."""
 
-    DEFAULT_CSS = """
-    KeyFooter { height: 1; color: $foreground-muted; }
-    """
+    DEFAULT_CSS = STYLES["KeyFooter"]
 
     commands: reactive[Sequence[Command]] = reactive(())
     auto_links = False

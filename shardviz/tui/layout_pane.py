@@ -26,6 +26,7 @@ from shardviz.render.lines import sentence
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import LAYOUT, bindings
+from shardviz.tui.themes import STYLES
 
 if TYPE_CHECKING:
     from shardviz.lessons.measures import AnswerLocation
@@ -51,11 +52,7 @@ class LayoutPane(Pane):
 
     area = "layout"
     BINDINGS = bindings(LAYOUT)
-    DEFAULT_CSS = """
-    LayoutPane #words { height: 1fr; overflow-x: hidden; }
-    LayoutPane.beside { layout: horizontal; }
-    LayoutPane.beside #words { width: 44; height: 100%; padding: 0 0 0 2; }
-    """
+    DEFAULT_CSS = STYLES["LayoutPane"]
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)

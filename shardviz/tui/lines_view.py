@@ -16,6 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from shardviz.render.lines import Canvas
+from shardviz.tui.themes import STYLES
 
 
 class TextLines:
@@ -34,9 +35,7 @@ class TextLines:
 class LinesView(ScrollView, can_focus=True):
     """Shows a canvas; `show` replaces it and keeps the place. Only lines that changed are put on screen."""
 
-    DEFAULT_CSS = """
-    LinesView { height: 1fr; width: 1fr; scrollbar-size: 1 1; }
-    """
+    DEFAULT_CSS = STYLES["LinesView"]
 
     @dataclass
     class Clicked(Message):

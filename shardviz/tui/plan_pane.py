@@ -25,6 +25,7 @@ from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import BESIDE, GAP, Pane
 from shardviz.tui.registry import PLAN, bindings
 from shardviz.tui.targets_pane import reworded, wait_of
+from shardviz.tui.themes import STYLES
 
 with LazyImports():
     from shardviz.codegen import plan as plan_program
@@ -56,11 +57,7 @@ class PlanPane(Pane):
 
     area = "plan"
     BINDINGS = bindings(PLAN)
-    DEFAULT_CSS = f"""
-    PlanPane LinesView {{ overflow-x: hidden; }}
-    PlanPane #targets {{ display: none; margin-left: {GAP}; }}
-    PlanPane.beside #targets {{ display: block; }}
-    """
+    DEFAULT_CSS = STYLES["PlanPane"]
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)

@@ -1,12 +1,19 @@
-"""Themes, and the colours of the pictures on each: dark, light, one for a projector, the terminal's own."""
+"""The widgets' styles; themes, and the colours of the pictures on each: dark, light, one for a projector, the
+terminal's own."""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
 
 from textual.app import App
 from textual.theme import BUILTIN_THEMES, Theme
 
 from shardviz.render.palette import ANSI, ON_LIGHT, ON_WHITE, PLAIN, TRUECOLOR, Palette
 
+_SHEET = Path(__file__).with_name("styles.tcss").read_text(encoding="utf-8")
+STYLES = dict(re.findall(r"/\* (\w+) \*/\n(.+?)(?=\n\n|\n\Z)", _SHEET, re.DOTALL))
+"""Each widget's own style sheet, by its class: read one by one, when the widget is first shown."""
 NAMES = ("primary", "secondary", "accent", "warning", "error", "success")
 GROUNDS = ("foreground", "background", "surface", "panel")
 

@@ -22,6 +22,7 @@ from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane, Side
 from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.state import EditorState
+from shardviz.tui.themes import STYLES
 
 PANES = {
     "layout": "layout_pane.LayoutPane",
@@ -49,15 +50,7 @@ class Workspace(Horizontal):
     lesson has but one, and may put something else in the place of the problem or of the pane: `covers`. The
     keys go to the left if `is_left`."""
 
-    DEFAULT_CSS = """
-    #panes.of-before { opacity: 50%; }
-    #panes.dashboard { layout: grid; grid-size: 2 2; grid-rows: 2fr 3fr; grid-gutter: 0 1; }
-    #panes.dashboard.few-steps { grid-rows: 1fr 1fr; }
-    #panes.dashboard LayoutPane { column-span: 2; }
-    #panes.dashboard Pane { border: round $panel; border-title-color: $foreground-muted; }
-    #panes.dashboard Pane.-with-keys { border: round $primary; border-title-style: bold reverse; }
-    #panes.dashboard Pane.-with-keys { border-title-color: $primary; }
-    """
+    DEFAULT_CSS = STYLES["Workspace"]
 
     class PaneShown(Message):
         """Other panes are shown, or another of them has the keys."""
@@ -295,11 +288,7 @@ def is_too_small(width: int, height: int) -> bool:
 class TooSmall(Screen[None]):
     """Says how large the window has to be, and goes when it is."""
 
-    DEFAULT_CSS = """
-    TooSmall { align: center middle; }
-    TooSmall Static { width: 100%; text-align: center; }
-    TooSmall ToastRack { display: none; }
-    """
+    DEFAULT_CSS = STYLES["TooSmall"]
 
     def compose(self) -> ComposeResult:
         yield Static(markup=False)

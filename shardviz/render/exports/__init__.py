@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import spec_code
@@ -42,6 +43,11 @@ class Subject:
         """The collective, if it is one; its class need not be loaded for the others."""
         without = (Problem, Plan, Layout, tuple, costs.Sweep, TrialTable, str)
         return None if isinstance(self.shown, without) else self.shown
+
+
+def template(name: str) -> str:
+    """A file beside this one: what a page or a picture has around its lines, its styles, or its script."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def subject_of(resolved: ResolvedProblem, screen: str, title: str = "") -> Subject:

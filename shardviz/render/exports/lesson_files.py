@@ -13,8 +13,8 @@ from shardviz.lessons.attempt import UNKNOWN
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import typed_form
 from shardviz.lessons.measures.subject import resolve_once
-from shardviz.render.exports import subject_of
-from shardviz.render.exports.html import PAGE, Styles, document, part_html
+from shardviz.render.exports import subject_of, template
+from shardviz.render.exports.html import Styles, document, part_html
 from shardviz.render.exports.script import notebook_of
 from shardviz.render.exports.sections import sections
 from shardviz.render.lesson_view import stage_facts
@@ -24,19 +24,6 @@ WIDTH = 72
 """Columns of a picture."""
 INDEX = "index.html"
 INSTALL = "%pip install -q 'shardviz @ git+https://github.com/shardviz/shardviz'"
-STYLE = """
-fieldset { min-width: 0; margin: 1.5rem 0 0; padding: 0.75rem 1rem; border: 1px solid var(--line);
-border-radius: 0.5rem; }
-legend { font-weight: 600; padding: 0 0.5rem; }
-label { display: block; padding: 0.4rem 0; cursor: pointer; overflow-wrap: anywhere; margin-left: 1.75rem; }
-fieldset input { float: left; margin: 0.75rem 0 0; }
-.said { display: none; margin: 0 0 0.5rem 1.75rem; color: var(--dim); }
-input:checked + label + .said { display: block; }
-.rounds { display: flex; gap: 1rem; overflow-x: auto; scroll-snap-type: x mandatory; }
-.rounds section { flex: 0 0 94%; min-width: 0; scroll-snap-align: start; }
-nav { display: flex; flex-wrap: wrap; gap: 0.25rem 1.5rem; margin-bottom: 1rem; }
-a { color: inherit; } li { padding: 0.2rem 0; }
-"""
 
 
 def site(lessons: Sequence[Lesson]) -> Iterator[tuple[str, str]]:
@@ -47,7 +34,7 @@ def site(lessons: Sequence[Lesson]) -> Iterator[tuple[str, str]]:
     entries = [f'<li><a href="{_file(entry)}">{escape(entry.title)}</a></li>' for entry in lessons]
     words = "<p>Look, predict, then see the answer. Nothing is sent or kept.</p>"
     body = ["<h1>Sharding and collectives in JAX</h1>", words, "<ol>", *entries, "</ol>"]
-    yield INDEX, document("Sharding and collectives in JAX", body, PAGE + STYLE)
+    yield INDEX, document("Sharding and collectives in JAX", body, Styles().css() + template("site.css"))
 
 
 def _file(lesson: Lesson) -> str:
@@ -74,7 +61,7 @@ def _page(lesson: Lesson, before: str, after: str) -> str:
         body += _details("A solution", [_code(lesson.writing.solution)])
     if lesson.program:
         body += _details("As a JAX program, which runs unchanged", [_code(lesson.program)])
-    return document(title, body, PAGE + STYLE + styles.css())
+    return document(title, body, styles.css() + template("site.css"))
 
 
 def _question(name: str, prediction: Prediction, picture: Sequence[str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from shardviz.errors import QuestionError
 from shardviz.forms.form import one_line
-from shardviz.render.exports import Subject
+from shardviz.render.exports import Subject, template
 from shardviz.render.exports.sections import WIDTH, sections
 from shardviz.render.page import recorder
 from shardviz.render.palette import TRUECOLOR
@@ -53,33 +53,6 @@ THEME = TerminalTheme(
 )
 """Colours for what has none of its own: background, foreground, and the eight of a terminal."""
 
-_PAGE = """\
-<svg class="{unique_id}" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg"%s
-<style>
-.{unique_id}-matrix {{
-    font-family: "Fira Code", "JetBrains Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace;
-    font-size: {char_height}px;
-    line-height: {line_height}px;
-}}
-{styles}
-</style>
-<defs>
-<clipPath id="{unique_id}-clip-terminal">
-<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/>
-</clipPath>
-{lines}
-</defs>
-{chrome}
-<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
-{backgrounds}
-<g class="{unique_id}-matrix" xml:space="preserve">
-{matrix}
-</g>
-</g>
-</svg>
-"""
-"""Rich's own page without the fonts that it loads from elsewhere."""
-
 
 def recorded_svg(console: Console, name: str, title: str = "", words: str = "") -> str:
     """The SVG of a `recorder`'s output, its styles set apart by `name`; `title` and `words` describe it."""
@@ -88,10 +61,12 @@ def recorded_svg(console: Console, name: str, title: str = "", words: str = "") 
         f'<{part} id="shardviz-{name}-{part}">{escape(text)}</{part}>' for part, text in parts.items()
     )
     labels = f' role="img" aria-labelledby="shardviz-{name}-title shardviz-{name}-desc"'
+    begin = f"{labels}>\n{told}".replace("{", "{{").replace("}", "}}") if title else ">"
     return console.export_svg(
         title="",
         theme=THEME,
-        code_format=_PAGE % (f"{labels}>\n{told}".replace("{", "{{").replace("}", "}}") if title else ">"),
+        code_format=template("picture.svg")
+        % (f"{labels}>\n{told}".replace("{", "{{").replace("}", "}}") if title else ">"),
         font_aspect_ratio=ASPECT,
         unique_id=f"shardviz-{name}",
     )

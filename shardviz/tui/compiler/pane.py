@@ -21,6 +21,7 @@ from shardviz.tui.compiler.program_box import ProgramBox
 from shardviz.tui.registry import COMPILER, SEARCHING, Command, bindings
 from shardviz.tui.state import EditorState
 from shardviz.tui.targets_pane import TargetsPane, fault_lines, notice, program_heading
+from shardviz.tui.themes import STYLES
 
 
 class CompilerPane(TargetsPane):
@@ -29,9 +30,7 @@ class CompilerPane(TargetsPane):
 
     area = "compiler"
     BINDINGS = bindings(COMPILER)
-    DEFAULT_CSS = """
-    CompilerPane > Static { height: 1; }
-    """
+    DEFAULT_CSS = STYLES["CompilerPane"]
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)

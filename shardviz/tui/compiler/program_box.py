@@ -24,6 +24,7 @@ from shardviz.render.programs.program_pages import (
 from shardviz.tui.compiler.program_view import ProgramView
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.registry import SEARCHING, bindings
+from shardviz.tui.themes import STYLES
 
 Drawn = tuple["ListedProgram", bool, int, "Palette"]
 """The source of a page: the program, whether folded, the width, and the colours."""
@@ -66,16 +67,7 @@ class ProgramBox(Vertical):
     While it is searched, a line above it has the text: ``/ all-red 2 of 7``."""
 
     BINDINGS = bindings(SEARCHING)
-    DEFAULT_CSS = """
-    ProgramBox > #heading { height: 1; }
-    ProgramBox > #details { overflow-x: hidden; }
-    ProgramBox.other > #details { display: none; }
-    ProgramBox.searching > #heading { display: none; }
-    ProgramBox > #search { height: 1; display: none; }
-    ProgramBox.searching > #search { display: block; }
-    ProgramBox > #search Static { width: auto; }
-    ProgramBox > #search Input { width: 1fr; }
-    """
+    DEFAULT_CSS = STYLES["ProgramBox"]
 
     def __init__(self) -> None:
         super().__init__()

@@ -12,6 +12,7 @@ from textual.message import Message
 
 from shardviz.render.lines import Canvas
 from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.themes import STYLES
 
 CURSOR, MATCH = "❯", "•"
 MARGIN = 1
@@ -27,10 +28,7 @@ class ProgramView(LinesView, inherit_bindings=False):
     the keys are the pane's."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"program--cursor"}
-    DEFAULT_CSS = """
-    ProgramView { scrollbar-size: 0 1; }
-    ProgramView > .program--cursor { background: $panel; }
-    """
+    DEFAULT_CSS = STYLES["ProgramView"]
 
     class Moved(Message):
         """The cursor is on another line."""

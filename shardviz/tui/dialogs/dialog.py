@@ -19,7 +19,7 @@ from shardviz.render.palette import Palette
 from shardviz.tui.bars import KeyFooter
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.registry import TABLES, Command, bindings
-from shardviz.tui.themes import palette_of
+from shardviz.tui.themes import STYLES, palette_of
 
 CLOSE, HELP, PALETTE = TABLES["WINDOW"]
 
@@ -35,23 +35,7 @@ class Dialog(ModalScreen[Any]):
     BINDINGS: ClassVar[list[BindingType]] = bindings([CLOSE, HELP, PALETTE])
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    DEFAULT_CSS = """
-    Dialog, Dialog:ansi { align: center middle; background: $background; }
-    Dialog.fitted { background: $background 60%; }
-    Dialog.fitted:ansi { background: transparent; }
-    Dialog > #window { width: 100%; height: 100%; background: $background; padding: 0 1; }
-    Dialog.-wide.-high > #window, Dialog.-broad.-high > #window {
-        width: 94%; max-width: 120; height: 92%; border: round $primary;
-    }
-    Dialog.-wide.-high.fitted > #window, Dialog.-broad.-high.fitted > #window {
-        height: auto; max-width: 90; max-height: 92%;
-    }
-    Dialog.-wide.-high.fitted KeyFooter, Dialog.-broad.-high.fitted KeyFooter { dock: none; }
-    Dialog .title { height: 1; text-style: bold; color: $primary; }
-    Dialog.-high .title { height: 2; }
-    Dialog KeyFooter { height: 1; }
-    Dialog.-high KeyFooter { margin-top: 1; }
-    """
+    DEFAULT_CSS = STYLES["Dialog"]
     title_text = ""
     commands: ClassVar[Sequence[Command]] = (CLOSE,)
 

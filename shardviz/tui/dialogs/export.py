@@ -32,7 +32,7 @@ from shardviz.render.page import highlighted, recorder
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog, LinesDialog
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import TABLES, bindings
-from shardviz.tui.themes import code_style_of
+from shardviz.tui.themes import STYLES, code_style_of
 from shardviz.user_files import free_name, target_path, write_file
 
 with LazyImports():
@@ -48,11 +48,7 @@ class ExportDialog(Dialog):
     title_text = "Export"
     commands = (WRITE, *KEYS)
     BINDINGS = bindings(KEYS)
-    DEFAULT_CSS = """
-    ExportDialog #forms { height: auto; padding-bottom: 1; }
-    ExportDialog Input { border: none; height: 1; padding: 0; background: $panel; }
-    ExportDialog #said { height: auto; min-height: 1; }
-    """
+    DEFAULT_CSS = STYLES["ExportDialog"]
 
     def __init__(self, exports: Sequence[Export], stem: str, suffix: str = "svg") -> None:
         super().__init__(classes="fitted")
@@ -220,11 +216,7 @@ class CommandLineDialog(LinesDialog):
     title_text = "The same on the command line"
     commands = (*COPIES, CLOSE)
     BINDINGS = bindings(COPIES)
-    DEFAULT_CSS = """
-    CommandLineDialog.-wide.-high > #window, CommandLineDialog.-broad.-high > #window {
-        width: 100%; max-width: 100%; border-left: none; border-right: none; padding: 0;
-    }
-    """
+    DEFAULT_CSS = STYLES["CommandLineDialog"]
 
     def __init__(self, words: str, shared: Shared) -> None:
         super().__init__()

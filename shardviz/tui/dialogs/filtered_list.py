@@ -18,6 +18,7 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.wording import error_words
 from shardviz.tui.dialogs.dialog import HELP, Dialog
 from shardviz.tui.registry import TABLES, Command, bindings
+from shardviz.tui.themes import STYLES
 
 OPEN, *MOVES, CLOSE = TABLES["LIST"]
 
@@ -64,32 +65,7 @@ class FilteredList(Dialog):
     typed_first: ClassVar = True
     """True if a text that is a row by itself is meant before those that have its words."""
     BINDINGS = bindings((*MOVES, CLOSE))
-    DEFAULT_CSS = """
-    FilteredList Input { border: none; height: 1; padding: 0; background: $panel; }
-    FilteredList.-high Input { margin-bottom: 1; }
-    FilteredList OptionList { border: none; padding: 0; background: transparent; height: 1fr; }
-    FilteredList OptionList { scrollbar-size: 1 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    FilteredList OptionList > .option-list--option-disabled { color: $primary; text-style: bold; }
-    FilteredList #about { height: auto; padding-top: 1; max-height: 5; }
-    FilteredList.table #about { max-height: 11; }
-    FilteredList.-low #about { padding-top: 0; max-height: 4; }
-    FilteredList #choice { height: 1fr; layout: vertical; }
-    FilteredList.-broad.-high #choice { layout: horizontal; }
-    FilteredList.-broad.-high OptionList { height: 100%; width: 46; }
-    FilteredList.-broad.-high #about { width: 1fr; padding: 0 0 0 3; max-height: 100%; }
-    FilteredList.table.-wide.-high.fitted > #window, FilteredList.table.-broad.-high.fitted > #window {
-        max-width: 160;
-    }
-    FilteredList.table.-high #choice, FilteredList.table.-broad.-high #choice {
-        layout: vertical; height: auto;
-    }
-    FilteredList.table.-high OptionList, FilteredList.table.-broad.-high OptionList {
-        width: 100%; height: auto;
-    }
-    FilteredList.table.-high OptionList { max-height: 40vh; }
-    FilteredList.table.-broad.-high OptionList { max-height: 55vh; }
-    FilteredList.table.-broad.-high #about { padding: 1 0 0 0; max-height: 12; }
-    """
+    DEFAULT_CSS = STYLES["FilteredList"]
 
     def __init__(self, classes: str | None = None) -> None:
         super().__init__(classes="table fitted" if self.is_table else classes)

@@ -28,6 +28,7 @@ from shardviz.stepping.plan_step import collective_steps
 from shardviz.targets import EXTRAS, TARGETS, parse_targets
 from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
 from shardviz.tui.registry import AREAS
+from shardviz.tui.themes import STYLES
 
 with LazyImports():
     from shardviz.lessons import course
@@ -71,9 +72,7 @@ class LessonsDialog(FilteredList):
 
     title_text = "Lessons"
     nothing = "No lesson matches; remove some words."
-    DEFAULT_CSS = """
-    LessonsDialog.-broad.-high OptionList { width: 60; }
-    """
+    DEFAULT_CSS = STYLES["LessonsDialog"]
 
     def __init__(self, progress: LessonProgress, open_now: Lesson | None) -> None:
         super().__init__()
@@ -107,13 +106,7 @@ class JumpDialog(FilteredList):
 
     title_text = "Go to"
     placeholder = "a device: 5 or X=1,Y=2; a collective; an instruction"
-    DEFAULT_CSS = """
-    JumpDialog #choice, JumpDialog.-broad.-high #choice { height: auto; layout: vertical; }
-    JumpDialog OptionList, JumpDialog.-broad.-high OptionList { width: 1fr; height: auto; max-height: 20; }
-    JumpDialog #about, JumpDialog.-broad.-high #about { width: 1fr; padding: 0; }
-    JumpDialog #about { display: none; }
-    JumpDialog.nothing #about { display: block; }
-    """
+    DEFAULT_CSS = STYLES["JumpDialog"]
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(classes="fitted")

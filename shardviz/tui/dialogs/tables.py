@@ -19,6 +19,7 @@ from shardviz.render.plans_compared import ranking_rows, versus_table
 from shardviz.render.questions_view import question_rows
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
 from shardviz.tui.registry import TABLES
+from shardviz.tui.themes import STYLES
 from shardviz.units import human_bytes
 
 with LazyImports():
@@ -51,10 +52,7 @@ class QuestionsDialog(FilteredList):
     commands = (OPEN, MOVES[0], COMPARE, CLOSE)
     taken = (COMPARE,)
     is_table = True
-    DEFAULT_CSS = """
-    QuestionsDialog #about, QuestionsDialog.-broad.-high #about { max-height: 60%; }
-    QuestionsDialog.comparing #about, QuestionsDialog.comparing.-broad.-high #about { max-height: 75%; }
-    """
+    DEFAULT_CSS = STYLES["QuestionsDialog"]
 
     def __init__(self, state: EditorState) -> None:
         super().__init__()

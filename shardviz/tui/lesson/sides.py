@@ -13,7 +13,7 @@ from shardviz.render.page import highlighted
 from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Side
-from shardviz.tui.themes import code_style_of
+from shardviz.tui.themes import STYLES, code_style_of
 
 TALL = 30
 """From so many lines of the terminal there is room for a long goal with its hint."""
@@ -22,9 +22,7 @@ TALL = 30
 class LessonBar(Widget):
     """``3  Rows, columns, replicas      ●●◉○○○○○  Predict``."""
 
-    DEFAULT_CSS = """
-    LessonBar { height: 1; padding: 0 1 0 2; background: $panel; color: $primary; }
-    """
+    DEFAULT_CSS = STYLES["LessonBar"]
     controller: LessonController
 
     def render(self) -> Text:
@@ -34,9 +32,7 @@ class LessonBar(Widget):
 class GoalStrip(Static):
     """The goal above the sandbox, what is still different, and a hint."""
 
-    DEFAULT_CSS = """
-    GoalStrip { height: auto; padding: 0 1 0 2; background: $surface; }
-    """
+    DEFAULT_CSS = STYLES["GoalStrip"]
     controller: LessonController
 
     def draw(self) -> None:
@@ -51,10 +47,7 @@ class GoalStrip(Static):
 class Guide(Side):
     """The words beside the picture."""
 
-    DEFAULT_CSS = """
-    Guide { padding: 0 0 0 2; }
-    Guide.presented { padding: 1 2 0 3; }
-    """
+    DEFAULT_CSS = STYLES["Guide"]
     controller: LessonController
 
     def compose(self) -> ComposeResult:
@@ -83,10 +76,7 @@ class Guide(Side):
 class HiddenPane(Side):
     """Hides what would give the answer away; shows a chain of einsums, which the line above cuts."""
 
-    DEFAULT_CSS = """
-    HiddenPane { align: center middle; background: $surface; }
-    HiddenPane Static { width: auto; max-width: 100%; text-wrap: nowrap; text-overflow: ellipsis; }
-    """
+    DEFAULT_CSS = STYLES["HiddenPane"]
 
     def __init__(self, is_presented: bool) -> None:
         super().__init__()

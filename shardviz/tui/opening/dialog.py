@@ -33,6 +33,7 @@ from shardviz.tui.opening.kinds import (
 )
 from shardviz.tui.registry import TABLES
 from shardviz.tui.state import EditorState, OpenedProfile
+from shardviz.tui.themes import STYLES
 from shardviz.units import human_bytes
 from shardviz.user_files import is_folder, is_there
 
@@ -78,10 +79,7 @@ class OpenDialog(FilteredList):
     typed_first = False  # the beginning of a file's name may be a sharding
     commands = (OPEN, COMPLETE, MOVES[0], CLOSE)
     taken = (COMPLETE,)
-    DEFAULT_CSS = """
-    OpenDialog #about { max-height: 9; }
-    OpenDialog.-broad.-high OptionList { width: 60; }
-    """
+    DEFAULT_CSS = STYLES["OpenDialog"]
 
     def __init__(self, state: EditorState, has_files: bool) -> None:
         super().__init__()

@@ -20,6 +20,7 @@ from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import decided_parts
 from shardviz.render.problem_picture import FieldCell, FieldPlace, FieldRow, Kind, Typing, default_sizes
 from shardviz.tui.registry import TYPING
+from shardviz.tui.themes import STYLES
 
 with LazyImports():
     from shardviz.forms import enter as entering
@@ -150,9 +151,7 @@ class Entry(Input):
 
         keep: bool
 
-    DEFAULT_CSS = """
-    Entry, Entry:focus { height: 1; padding: 0; border: none; background: $panel; background-tint: 0%; }
-    """
+    DEFAULT_CSS = STYLES["Entry"]
 
     def __init__(self) -> None:
         super().__init__(compact=True, select_on_focus=False)

@@ -21,6 +21,7 @@ from shardviz.tui.problem import fields
 from shardviz.tui.problem.fields import Cursor, Entry
 from shardviz.tui.registry import PROBLEM, TYPING, Command, bindings
 from shardviz.tui.state import EditorState
+from shardviz.tui.themes import STYLES
 
 with LazyImports():
     from shardviz.forms import enter as entering
@@ -35,10 +36,7 @@ class FieldsView(LinesView, inherit_bindings=False):
 class ProblemPanel(Side):
     """The fields of the draft, beside the screen or in its place."""
 
-    DEFAULT_CSS = """
-    ProblemPanel { layers: fields entry; background: $surface; }
-    ProblemPanel Entry { layer: entry; }
-    """
+    DEFAULT_CSS = STYLES["ProblemPanel"]
     BINDINGS = bindings(PROBLEM)
 
     def __init__(self, state: EditorState) -> None:

@@ -20,6 +20,7 @@ from shardviz.forms.form import COLLECTIVE_FIELDS, CollectiveFields
 from shardviz.forms.wording import as_sentence
 from shardviz.sharding import Mesh
 from shardviz.tui.state import EditorState
+from shardviz.tui.themes import STYLES
 
 FIELDS = tuple(COLLECTIVE_FIELDS)
 SETTINGS = ("pieces", *(name for name in PARAMETERS if name != "untiled"), "untiled")
@@ -37,15 +38,7 @@ class CollectiveForm(VerticalScroll):
         ("up", "app.focus_previous", "Up"),
         ("down", "app.focus_next", "Down"),
     ]
-    DEFAULT_CSS = """
-    CollectiveForm { height: 1fr; }
-    CollectiveForm #form-title { height: 1; margin: 0 0 1 0; }
-    CollectiveForm Horizontal { height: 1; }
-    CollectiveForm Horizontal Static { width: 18; }
-    CollectiveForm Input { width: 1fr; }
-    CollectiveForm .choices { height: auto; padding: 0 0 0 2; text-style: dim; }
-    CollectiveForm .fault { height: auto; padding: 0 0 0 2; color: $text-error; }
-    """
+    DEFAULT_CSS = STYLES["CollectiveForm"]
 
     class Done(Message):
         """The form may be closed."""

@@ -21,7 +21,7 @@ from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.state import EditorState
 from shardviz.tui.step.choice import CollectiveChoice
 from shardviz.tui.step.player import PlanPage, Player, Rounds
-from shardviz.tui.themes import palette_of
+from shardviz.tui.themes import STYLES, palette_of
 
 VERDICT_LINES = 2
 """The most lines for JAX's verdict."""
@@ -30,9 +30,7 @@ VERDICT_LINES = 2
 class StepLines(LinesView, can_focus=False, inherit_bindings=False):
     """Lines above or below the picture, as high as they are many."""
 
-    DEFAULT_CSS = """
-    StepLines { height: 0; overflow: hidden; }
-    """
+    DEFAULT_CSS = STYLES["StepLines"]
 
     def put(self, lines: list[Text]) -> None:
         """Show lines; the screen is laid out again only where they are more or fewer than before."""

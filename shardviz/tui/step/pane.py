@@ -20,6 +20,7 @@ from shardviz.tui.step.choice import CollectiveChoice, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
 from shardviz.tui.step.page import CollectivePage
 from shardviz.tui.step.player import Player, Rounds
+from shardviz.tui.themes import STYLES
 
 with LazyImports():
     from shardviz.codegen import collective as collective_program
@@ -42,9 +43,7 @@ class StepPane(Pane):
 
     area = "step"
     BINDINGS = bindings(STEP)
-    DEFAULT_CSS = """
-    StepPane.other CollectivePage { display: none; }
-    """
+    DEFAULT_CSS = STYLES["StepPane"]
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)

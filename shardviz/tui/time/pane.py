@@ -20,6 +20,7 @@ from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import BESIDE, GAP
 from shardviz.tui.registry import TIME, bindings
 from shardviz.tui.targets_pane import TargetsPane
+from shardviz.tui.themes import STYLES
 from shardviz.tui.time import timelines
 from shardviz.tui.time.chart import TimeChart
 from shardviz.tui.time.details import heading, notice_lines, report_lines, selected_lines
@@ -46,14 +47,7 @@ class TimePane(TargetsPane):
 
     area = "time"
     BINDINGS = bindings(TIME)
-    DEFAULT_CSS = f"""
-    TimePane > Static {{ height: 1; }}
-    TimePane #report {{ display: none; margin-left: {GAP}; }}
-    TimePane.beside #report, TimePane.report #report {{ display: block; }}
-    TimePane.report #report {{ margin-left: 0; }}
-    TimePane.report #lanes {{ display: none; }}
-    TimePane LinesView {{ overflow-x: hidden; }}
-    """
+    DEFAULT_CSS = STYLES["TimePane"]
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
