@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shardviz.collectives.values import plain_values
 from shardviz.documents.fields import KINDS, Beside, Document, late
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from shardviz.models.answer import ModelAnswer, ModelChange
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
-    from shardviz.reports.arrays import ProgramArray
     from shardviz.reports.entries import Selection
     from shardviz.reports.failures import OutOfMemory
     from shardviz.reports.program_report import DumpedModule, ProgramReport, TargetProgram, TimesAnswer
@@ -172,26 +171,6 @@ def modules_document(
         for module in modules
     ]
     return KINDS["modules"].document(modules=told)
-
-
-def read_arrays(document: Document) -> tuple[list[ProgramArray], Mesh]:
-    """The arrays and the mesh of the first program in a document of `program --arrays`."""
-    from shardviz.reports.arrays import Mark, ProgramArray
-    from shardviz.sharding import Mesh, PartitionSpec
-
-    def value(name: str, held: Any) -> Any:
-        if name == "marks":
-            return tuple(Mark(**mark) for mark in held)
-        if held is not None and name in ("spec", "asked"):
-            return PartitionSpec(tuple(map(tuple, held)))
-        return tuple(held) if isinstance(held, list) else held
-
-    program = next(target["program"] for target in document["targets"] if target["program"])
-    mesh = program["mesh"] or {"axis_names": (), "axis_sizes": ()}
-    names = "kind name dtype shape shard_shape bytes_per_device spec copies asked source memory_kind marks "
-    names += "logical rule"
-    arrays = [ProgramArray(*(value(name, one[name]) for name in names.split())) for one in program["arrays"]]
-    return arrays, Mesh(tuple(mesh["axis_names"]), tuple(mesh["axis_sizes"]))
 
 
 def model_document(

@@ -95,7 +95,7 @@ class Styles:
         return "".join(pieces)
 
     def css(self) -> str:
-        """The rules of pages and all classes, and the colours of mesh axes for a light page and a dark one."""
+        """The rules of pages and all classes, and the colours of mesh axes on light and on dark pages."""
         light, dark = (
             " ".join(f"--axis-{index}: {colour};" for index, colour in enumerate(palette.axes))
             for palette in (ON_LIGHT, TRUECOLOR)

@@ -65,8 +65,7 @@ def recorded_svg(console: Console, name: str, title: str = "", words: str = "") 
     return console.export_svg(
         title="",
         theme=THEME,
-        code_format=template("picture.svg")
-        % (f"{labels}>\n{told}".replace("{", "{{").replace("}", "}}") if title else ">"),
+        code_format=template("picture.svg") % begin,
         font_aspect_ratio=ASPECT,
         unique_id=f"shardviz-{name}",
     )

@@ -3,7 +3,7 @@ failure for which a device had no memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import PurePath
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.render.caption import split_text
-from shardviz.render.lines import Cell, as_text, columns, sentence, sentences, table
+from shardviz.render.lines import Cell, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.reports.arrays import ArrayKind, ProgramArray, alike_arrays
 from shardviz.reports.entries import common_name, numberless
@@ -62,32 +62,6 @@ def array_lines(
     if (more := len(marked) - FEW) > 0 and not verbose:
         lines.append(Text(f"  and {plural(more, 'more')}", "dim"))
     return lines
-
-
-def array_rows(
-    groups: Iterable[Sequence[ProgramArray]], mesh: Mesh, palette: Palette, width: int
-) -> list[Text]:
-    """A heading and a line for each group of alike arrays; a name takes half of the `width` at most."""
-    rows: list[list[Cell]] = [["", "per device", "spec", "copies", "shape", "kind", "waste"]]
-    for group in groups:
-        name, shape, spec, host, held, copies, line = _cells(group, mesh, palette)
-        name = as_text(name)
-        name = name if name.cell_len <= width // 2 else Text("…").append_text(name[1 - width // 2 :])
-        marks = ", ".join(mark.kind for mark in group[0].marks)
-        rows.append([name, held, spec, copies, shape, group[0].kind, marks, host, line])
-    return columns(rows, 10**6, 0, {1, 3}) or []
-
-
-def array_details(group: Sequence[ProgramArray], width: int) -> list[Text]:
-    """Sentences on alike arrays: their names, the spec that was asked for, a device's part, the waste."""
-    one = group[0]
-    words = f"{one.kind} {common_name(item.name for item in group)}{f' × {len(group):,}' * (len(group) > 1)}"
-    lines = sentence(words, width, style="bold")
-    origin = "on the host" * (one.memory_kind == "host"), PurePath(one.source).name
-    part = ", ".join(filter(None, (f"{times(one.part)} per device", *origin)))
-    asked = f"the program asks for {one.asked}" if one.asked is not None else ""
-    lines += sentences([part, asked], width)
-    return lines + sentences((f"{mark.kind}: {mark.words}" for mark in one.marks), width)
 
 
 def _cells(group: Sequence[ProgramArray], mesh: Mesh, palette: Palette) -> list[Cell]:

@@ -1,46 +1,34 @@
-"""The windows of `o`, what a command prints, the arrays of its program and a sharding in every notation, and
-which of them, or which screen, shows what is opened."""
+"""The windows of `o`, what a command prints and a sharding in every notation, and which of them, or which
+screen, shows what is opened."""
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
 
 from rich.ansi import AnsiDecoder
 from rich.text import Text
 from textual import on, work
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
-from shardviz.errors import QuestionError
 from shardviz.forms import enter as entering
 from shardviz.forms.share import Shared, from_string
-from shardviz.lazy_names import LazyImports
 from shardviz.notation.notations import write_all
 from shardviz.render.caption import translate_view
 from shardviz.render.lines import printable
 from shardviz.tui.dialogs.dialog import CLOSE, HELP, CommandPage, Dialog
-from shardviz.tui.dialogs.filtered_list import MOVES, FilteredList, ListRow
 from shardviz.tui.lines_view import LinesView
 from shardviz.tui.opening.kinds import Openable
 from shardviz.tui.registry import TABLES, bindings
 from shardviz.tui.state import EditorState
 
-with LazyImports():
-    from shardviz.documents import programs as documents
-    from shardviz.render.programs import array_table
-    from shardviz.reports import arrays as program_arrays
-
-if TYPE_CHECKING:
-    from shardviz.reports.arrays import ProgramArray
-
 AGAIN, KEEP, ARRAYS = TABLES["COMMAND"]
+ARRAYS_OPTION = "--arrays"
 
 
 def shown_by(opened: Openable, state: EditorState) -> Dialog | Shared:
@@ -142,13 +130,15 @@ class CommandDialog(CommandPage):
 
 
 class ProgramDialog(CommandDialog):
-    """The page of a user's function."""
+    """The page of a user's function, or of the program's arrays."""
 
     commands = (HELP, AGAIN, ARRAYS, *TABLES["PAGE"], CLOSE)
     BINDINGS = bindings([ARRAYS])
 
     def action_arrays(self) -> None:
-        self.app.push_screen(ArraysDialog(shlex.split(self.line)[1:]))
+        words = shlex.split(self.line)
+        others = [word for word in words if word != ARRAYS_OPTION]
+        self._run(shlex.join(others if others != words else [*words, ARRAYS_OPTION]))
 
 
 class LineEntry(Dialog):
@@ -169,64 +159,3 @@ class LineEntry(Dialog):
         self.dismiss(self.query_one(Input).value)
 
 
-(SORT,) = TABLES["ARRAYS"]
-ORDERS: dict[str, Callable[[Sequence[ProgramArray]], Any]] = {
-    "bytes": lambda group: -sum(one.bytes for one in group),
-    "waste": lambda group: -sum(mark.bytes for one in group for mark in one.marks),
-    "copies": lambda group: -(group[0].copies or 0),
-    "kind": lambda group: group[0].kind,
-    "name": lambda group: group[0].name,
-}
-"""What rows are sorted by, in turn."""
-
-
-class ArraysDialog(FilteredList):
-    """Every array of the program of a command line, alike ones of several layers in one row."""
-
-    title_text = "Arrays"
-    placeholder = "a name, a spec, a dtype, replicated, padded, host, …"
-    nothing = "No array matches; remove some words."
-    searching = "compiling …"
-    commands = (MOVES[0], SORT, CLOSE)
-    taken = (SORT,)
-    is_table = True
-
-    def __init__(self, words: Sequence[str]) -> None:
-        super().__init__()
-        self._words, self._orders = words, [*ORDERS]
-        self._process: subprocess.Popen[bytes] | None = None
-        self._groups: Sequence[Sequence[ProgramArray]] = ()
-
-    def find(self) -> Iterator[Callable[[], object]]:
-        pipe = subprocess.PIPE
-        command = [sys.executable, "-P", "-m", "shardviz", *self._words, "--arrays", "--json"]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
-        out, error = self._process.communicate()
-        try:
-            arrays, self._mesh = documents.read_arrays(json.loads(out))
-        except (ValueError, StopIteration):
-            raise QuestionError(error.decode(errors="replace").strip() or "it has no program") from None
-        self._groups = program_arrays.alike_arrays(arrays)
-        yield self._show
-
-    def _show(self) -> None:
-        groups = sorted(self._groups, key=ORDERS[self._orders[0]])
-        self.query_one(".title", Static).update(Text(f"Arrays by {self._orders[0]}"))
-        lines = array_table.array_rows(groups, self._mesh, self.palette, self.size.width)
-        self.show_table(lines, groups, self.chosen and self.chosen.value)
-
-    def action_sort(self) -> None:
-        if self._groups:
-            self._orders.append(self._orders.pop(0))
-            self._show()
-
-    def about(self, row: ListRow) -> Text:
-        width = self.query_one("#choice").content_size.width
-        return Text("\n").join(array_table.array_details(row.value, width))
-
-    def leave_with(self, _row: ListRow) -> None:
-        """Stay: all of an array is shown."""
-
-    def on_unmount(self) -> None:
-        if self._process is not None:
-            self._process.kill()
