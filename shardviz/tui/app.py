@@ -273,7 +273,7 @@ class ShardvizApp(ResilientApp):
     async def on_pane_step_opened(self, event: Pane.StepOpened) -> None:
         await self._show_step(event.number)
         if isinstance(self.pane, step_pane.StepPane) and not self.pane.player.playing:
-            self.pane.page.rounds.play()
+            self.pane.player.play()
 
     async def _show_step(self, number: int) -> None:
         self.state.set_step(number)

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from shardviz.tui.step.player import SPEEDS, Player
+from types import SimpleNamespace
+
+import pytest
+
+from shardviz.tui.step.player import SPEEDS, Rounds
 
 
-def loaded(rounds: int, number: int = 0) -> Player:
-    player = Player()
+@pytest.fixture(autouse=True)
+def _without_clocks(monkeypatch):
+    monkeypatch.setattr(Rounds, "_set_timer", lambda *_: None)
+    monkeypatch.setattr(Rounds, "post_message", lambda *_: True)
+    monkeypatch.setattr(Rounds, "app", SimpleNamespace(animation_level="none"))
+
+
+def loaded(rounds: int, number: int = 0) -> Rounds:
+    player = Rounds()
+    player.page = SimpleNamespace(has_links=False)
     player.load(rounds)
     player.go(number)
     return player
@@ -14,20 +26,20 @@ def loaded(rounds: int, number: int = 0) -> Player:
 
 def test_playing_stops_at_the_last_round_and_starts_over():
     player = loaded(2)
-    player.toggle()
+    player.play()
     player.tick()
     assert (player.number, player.playing) == (1, True)
     player.tick()
     assert (player.number, player.playing) == (2, False)
     player.tick()
     assert player.number == 2
-    player.toggle()
+    player.play()
     assert (player.number, player.playing) == (0, True)
 
 
 def test_stepping_pauses_and_stays_among_the_rounds():
     player = loaded(3)
-    player.toggle()
+    player.play()
     player.go(2)
     assert (player.number, player.playing) == (2, False)
     player.go(9)
@@ -42,7 +54,7 @@ def test_other_rounds_keep_the_part_of_the_way():
     assert player.number == 7
     player.load(0, player.fraction)
     assert (player.number, player.fraction) == (0, 0.0)
-    player.toggle()
+    player.play()
     assert not player.playing
 
 

@@ -119,10 +119,11 @@ def _priced(planned: Plan, placed: PlacedMesh, width: int, palette: Palette) -> 
 
 def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:
     """The collective, then a part before any round and one after each. Devices are boxes joined by their
-    links, or, where these do not fit the page, lines of a table."""
+    links, or, where these do not fit the page, what `step --round` prints."""
     # Only rounds need numpy, which takes long to load.
     from shardviz.render.rounds import step_notes
     from shardviz.render.rounds.player import PlayerPage
+    from shardviz.render.rounds.step_view import one_round
     from shardviz.stepping.collective_run import prepare_run
 
     last = run.schedule.rounds
@@ -144,24 +145,7 @@ def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:
     if len(frames) > last:
         head, rounds = frames[0][:1], [frame[1:] for frame in frames]
     else:
-        head, rounds = step_notes.headline(run, width, palette), _tables(run, width, palette)
+        head = step_notes.headline(run, width, palette)
+        rounds = [one_round(run, number, width, palette) for number in range(last + 1)]
     names = ["Before any round", *(f"Round {number} of {last}" for number in range(1, last + 1))]
     return [Section("Collective", head), *map(Section, names, rounds)]
-
-
-def _tables(run: CollectiveRun, width: int, palette: Palette) -> list[list[Text]]:
-    from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, shown_groups, table_shape
-    from shardviz.render.rounds.pieces import FrameStats
-    from shardviz.render.rounds.player import progress_line, words_line
-    from shardviz.render.rounds.step_notes import marks
-
-    numbers, groups = range(run.schedule.rounds + 1), shown_groups(run)
-    tables = [BufferTable(run, number, groups, width, palette, MAX_ROWS) for number in numbers]
-    shape = table_shape(tables[0], FrameStats([row for table in tables for row in table.stats.rows]))
-    notes = sentence(marks(run, [(table.stats, shape) for table in tables]), width, style="dim")
-    frames = []
-    for number, table in enumerate(tables):
-        table.shape = shape
-        words = [progress_line(run, number, width), words_line(run, number, width), Text()]
-        frames.append([*words, *table.lines(), *[Text()] * bool(notes), *notes])
-    return [[trimmed(line, palette) for line in frame] for frame in frames]

@@ -30,7 +30,7 @@ GAP = 2
 
 
 class TableShape(NamedTuple):
-    """Shared by alike tables: a number in `FORMS`, a cell's columns, where what was sent begins, if shown."""
+    """A number in `FORMS`, a cell's columns, where what was sent begins, if that is shown."""
 
     form: int
     cell: int = 0
@@ -52,7 +52,6 @@ class BufferTable:
         max_rows: int = MAX_ROWS,
         moving: bool = True,
         ended: bool = False,
-        shape: TableShape | None = None,
     ) -> None:
         self._run, self.groups, self.page = run, groups, width
         self._members = visible(run.schedule.pattern.group_size, max_rows)
@@ -73,8 +72,6 @@ class BufferTable:
         self._columns = [None if index is None else every[index] for index in chosen]
         traffic = RoundTraffic(run, number) if moving else None
         self._maker = BufferRows(run, run.frames[number], self._columns, palette, moving, ended, traffic)
-        if shape is not None:
-            self.shape = shape
 
     @property
     def _shown(self) -> list[int]:
@@ -86,8 +83,19 @@ class BufferTable:
 
     @cached_property
     def shape(self) -> TableShape:
-        """The richest form in which the table fits the page alone."""
-        return table_shape(self, self.stats)
+        """The richest form in which the table fits the page. What was sent gives way, but only to richer
+        numbers."""
+        stats, lengths = self.stats, dict(self.stats.labels())
+        passing, sent = stats.longest_passing, max((len(row.sent) for row in stats.rows), default=0)
+        sent += GAP * bool(sent)
+        rooms = [self._room(tail) for tail in dict.fromkeys((passing + sent, passing, 0))]
+        forms = [next((form for form in lengths if lengths[form] + 2 <= room), NAMES) for room in rooms]
+        form = next(name for name in forms if FORMS[name].rank == FORMS[forms[-1]].rank)
+        cell = min(lengths.get(form, 1) + 2, self._room(0))
+        # The column after the last cell if all are that wide; that of a gap is one.
+        end = self._gutter + len(self._columns) * (cell + 1) - (cell - 1) * self._columns.count(None) - 1
+        used = end + passing
+        return TableShape(form, cell, used + GAP if sent and used + sent <= self.page else None)
 
     @cached_property
     def _rows(self) -> dict[tuple[int, int], BufferRow]:
@@ -133,15 +141,11 @@ class BufferTable:
     def _line(self, label: Text, cells: Sequence[Text]) -> Text:
         return Text.assemble(label, " " * (self._gutter - label.cell_len), Text(" ").join(cells))
 
-    def room(self, tail: int) -> int:
+    def _room(self, tail: int) -> int:
         """The width of cells that leaves `tail` columns of the page after them."""
         gaps = self._columns.count(None)
         room = self.page - tail - self._gutter - 2 * gaps + 1
         return max(room // max(len(self._columns) - gaps, 1) - 1, 3)
-
-    def end_of_cells(self, cell: int) -> int:
-        """The column after the last cell if all are `cell` columns wide; that of a gap is one."""
-        return self._gutter + len(self._columns) * (cell + 1) - (cell - 1) * self._columns.count(None) - 1
 
     def _append_rest(self, line: Text, row: BufferRow) -> None:
         for number, cell in enumerate(row.passing):
@@ -156,20 +160,6 @@ class BufferTable:
         if self.shape.sent_at is not None and row.sent:
             line.append(" " * (self.shape.sent_at - line.cell_len)).append(row.sent, DIM)
         line.truncate(self.page)
-
-
-def table_shape(table: BufferTable, stats: FrameStats) -> TableShape:
-    """The shape in which frames with the rows and page of `table` are drawn so that nothing moves. One form
-    for all; what was sent gives way, but only to richer numbers."""
-    lengths = dict(stats.labels())
-    passing, sent = stats.longest_passing, max((len(row.sent) for row in stats.rows), default=0)
-    sent += GAP * bool(sent)
-    rooms = [table.room(tail) for tail in dict.fromkeys((passing + sent, passing, 0))]
-    forms = [next((form for form in lengths if lengths[form] + 2 <= room), NAMES) for room in rooms]
-    form = next(name for name in forms if FORMS[name].rank == FORMS[forms[-1]].rank)
-    cell = min(lengths.get(form, 1) + 2, table.room(0))
-    used = table.end_of_cells(cell) + passing
-    return TableShape(form, cell, used + GAP if sent and used + sent <= table.page else None)
 
 
 def shown_groups(run: CollectiveRun) -> range:

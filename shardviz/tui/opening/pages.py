@@ -157,5 +157,3 @@ class LineEntry(Dialog):
     @on(Input.Submitted)
     def action_keep(self) -> None:
         self.dismiss(self.query_one(Input).value)
-
-

@@ -20,7 +20,7 @@ from shardviz.stepping.question import CollectiveQuestion
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.state import EditorState
 from shardviz.tui.step.choice import CollectiveChoice
-from shardviz.tui.step.player import PlanPage, Player, Rounds
+from shardviz.tui.step.player import PlanPage, Rounds
 from shardviz.tui.themes import STYLES, palette_of
 
 VERDICT_LINES = 2
@@ -59,10 +59,6 @@ class CollectivePage(Vertical):
         yield self.foot
 
     @property
-    def player(self) -> Player:
-        return self.rounds.player
-
-    @property
     def matmul(self) -> BlockwiseMatmul | None:
         return None if self.prepared is None else self.chosen.matmul(self.prepared.run)
 
@@ -82,7 +78,7 @@ class CollectivePage(Vertical):
 
     def begin(self) -> None:
         """Show the first group of another collective, whose device is yet to be followed."""
-        self.group, self._followed, self.player.playing = 0, None, False
+        self.group, self._followed, self.rounds.playing = 0, None, False
 
     def next_view(self) -> None:
         self.rounds.scroll_home(animate=False)
@@ -98,7 +94,7 @@ class CollectivePage(Vertical):
         """Mark a device, or no longer."""
         if self.rounds.page is None or message.view is not self.rounds:
             return
-        position = self.rounds.page.position_at(self.player.number, message.column, message.line)
+        position = self.rounds.page.position_at(self.rounds.number, message.column, message.line)
         if position is not None:
             self.state.set_lens(None if position == self.state.lens else position)
 
@@ -109,7 +105,7 @@ class CollectivePage(Vertical):
 
     def draw(self) -> None:
         """Draw what another round or another marked device changes."""
-        self.state.round_number = self.player.number
+        self.state.round_number = self.rounds.number
         if not self.size.width:
             return
         if self.fault is not None or (self.prepared is None and self.view != "values"):
@@ -129,10 +125,10 @@ class CollectivePage(Vertical):
         if self.rounds.page is None or self.rounds.page.palette is not palette_of(self.app):
             self.rounds.page = self._new_page()
         self.rounds.page.lens = self.state.lens
-        speed = f"{self.player.speed:g}/s" if self.player.playing else ""
-        self.head.put(self.rounds.page.head(self.player.number, speed))
+        speed = f"{self.rounds.speed:g}/s" if self.rounds.playing else ""
+        self.head.put(self.rounds.page.head(self.rounds.number, speed))
         verdict = self._verdict()
-        self.foot.put(self.rounds.page.foot(self.player.number, verdict))
+        self.foot.put(self.rounds.page.foot(self.rounds.number, verdict))
         if len(verdict) != self.rounds.page.verdict_lines:  # the picture makes room for a longer one
             self.rounds.page = self._new_page(len(verdict))
             self.rounds.page.lens = self.state.lens

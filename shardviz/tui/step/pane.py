@@ -19,7 +19,7 @@ from shardviz.tui.registry import FORM, STEP, Command, bindings
 from shardviz.tui.step.choice import CollectiveChoice, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
 from shardviz.tui.step.page import CollectivePage
-from shardviz.tui.step.player import Player, Rounds
+from shardviz.tui.step.player import Rounds
 from shardviz.tui.themes import STYLES
 
 with LazyImports():
@@ -57,8 +57,8 @@ class StepPane(Pane):
         yield self.page
 
     @property
-    def player(self) -> Player:
-        return self.page.player
+    def player(self) -> Rounds:
+        return self.page.rounds
 
     def show_problem(self) -> None:
         self.page.rounds.page = None
@@ -88,14 +88,14 @@ class StepPane(Pane):
 
     def show_round(self, number: int) -> None:
         if number != self.player.number:
-            self.page.rounds.go(number)
+            self.player.go(number)
 
     def begin(self, location: AnswerLocation) -> None:
         self._show_form(False)
         self.page.show_group(self.chosen.group_of(location.position), "devices")
         if self.chosen.forget():
             self._load(0.0)
-        self.page.rounds.go(location.round)
+        self.player.go(location.round)
 
     @property
     def idle(self) -> Collection[str]:
@@ -152,7 +152,7 @@ class StepPane(Pane):
 
     def action_rounds(self, what: str, *places: int) -> None:
         """Play, pause, or go to another round."""
-        getattr(self.page.rounds, what)(*places)
+        getattr(self.player, what)(*places)
 
     def action_view(self) -> None:
         before = self.page.view

@@ -26,46 +26,6 @@ FASTEST_SLIDE = 4.0
 """Rounds a second beyond which there are no such pictures."""
 
 
-class Player:
-    """A place among the rounds 0 (before any) to `rounds`; nothing here waits or draws."""
-
-    def __init__(self) -> None:
-        self.rounds = 0
-        self.number = 0
-        self.playing = False
-        self.speed = 1.0
-
-    def load(self, rounds: int, fraction: float = 0.0) -> None:
-        self.rounds = rounds
-        self.number = round(fraction * rounds)
-        self.playing = self.playing and self.number < rounds
-
-    @property
-    def fraction(self) -> float:
-        """The part of the way that is done, 0 to 1."""
-        return self.number / self.rounds if self.rounds else 0.0
-
-    def go(self, number: int) -> None:
-        self.playing = False
-        self.number = min(max(number, 0), self.rounds)
-
-    def toggle(self) -> None:
-        """Play, from the start where it is at its end; or pause."""
-        self.playing = not self.playing and self.rounds > 0
-        if self.playing and self.number == self.rounds:
-            self.number = 0
-
-    def tick(self) -> None:
-        if self.playing:
-            self.number += 1
-            self.playing = self.number < self.rounds
-
-    def faster(self, steps: int) -> None:
-        """Another speed, `steps` doublings away or as far as there is one."""
-        index = SPEEDS.index(self.speed) + steps
-        self.speed = SPEEDS[min(max(index, 0), len(SPEEDS) - 1)]
-
-
 class PlanPage:
     """A plan of which each step is a picture, numbered as there; before the first are the arguments."""
 
@@ -95,9 +55,9 @@ class PlanPage:
 
 
 class Rounds(LinesView, inherit_bindings=False):
-    """The picture of the round at which a `player` stands. It plays by itself, and the chunks of a round
-    slide along their links. `page` has the pictures; None where nothing is played. Scrolls up and down by
-    keys; arrows to the left and right belong to the rounds."""
+    """The picture of round `number` of `rounds`; 0 is before any. It plays `speed` rounds a second by itself,
+    and the chunks of a round slide along their links. `page` has the pictures; None where nothing is played.
+    Scrolls up and down by keys; arrows to the left and right belong to the rounds."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         ("up", "scroll_up", "Up"),
@@ -111,7 +71,8 @@ class Rounds(LinesView, inherit_bindings=False):
 
     def __init__(self) -> None:
         super().__init__()
-        self.player = Player()
+        self.rounds = self.number = 0
+        self.playing, self.speed = False, 1.0
         self.page: PlayerPage | PlanPage | None = None
         self.slides: Sequence[float] = ()
         """How far the chunks of a round are on their way, 0 to 1, in each picture that is still to come."""
@@ -121,46 +82,49 @@ class Rounds(LinesView, inherit_bindings=False):
     def timer(self) -> Timer | None:
         return self._clocks.get("play")
 
-    def load(self, rounds: int, fraction: float) -> None:
-        self.slides = ()
-        self.player.load(rounds, fraction)
+    @property
+    def fraction(self) -> float:
+        """The part of the way that is done, 0 to 1."""
+        return self.number / self.rounds if self.rounds else 0.0
+
+    def load(self, rounds: int, fraction: float = 0.0) -> None:
+        self.rounds, self.number, self.slides = rounds, round(fraction * rounds), ()
+        self.playing = self.playing and self.number < rounds
         self._keep_time()
 
     def play(self) -> None:
-        self.player.toggle()
+        """Play, from the start where it is at its end; or pause."""
+        self.playing = not self.playing and self.rounds > 0
+        if self.playing and self.number == self.rounds:
+            self.number = 0
         self._keep_time()
         self.post_message(self.RoundChanged())
 
     def faster(self, steps: int) -> None:
-        self.player.faster(steps)
+        """Another speed, `steps` doublings away or as far as there is one."""
+        index = SPEEDS.index(self.speed) + steps
+        self.speed = SPEEDS[min(max(index, 0), len(SPEEDS) - 1)]
         self._keep_time()
         self.post_message(self.RoundChanged())
 
     def step(self, steps: int) -> None:
-        self.go(self.player.number + steps)
+        self.go(self.number + steps)
 
     def to_end(self) -> None:
-        self.go(self.player.rounds)
+        self.go(self.rounds)
 
     def go(self, number: int) -> None:
-        before = self.player.number
-        self.player.go(number)
-        self._send_off(before)
-        self._keep_time()
-        self.post_message(self.RoundChanged())
+        self.playing = False
+        self._show_round(min(max(number, 0), self.rounds))
 
     def tick(self) -> None:
-        if self.player.playing and self.display and self.page is not None:
-            before = self.player.number
-            self.player.tick()
-            self._send_off(before, self.player.speed)
-            if not self.player.playing:
-                self._keep_time()
-            self.post_message(self.RoundChanged())
+        if self.playing and self.display and self.page is not None:
+            self.playing = self.number + 1 < self.rounds
+            self._show_round(self.number + 1, self.speed)
 
     def draw(self) -> None:
         if self.page is not None:
-            self.show(self.page.canvas(self.player.number, next(iter(self.slides), None)))
+            self.show(self.page.canvas(self.number, next(iter(self.slides), None)))
 
     def slide(self) -> None:
         self.slides = self.slides[1:]
@@ -168,16 +132,19 @@ class Rounds(LinesView, inherit_bindings=False):
             self._set_timer("slide", 0.0)
         self.draw()
 
-    def _send_off(self, before: int, speed: float = 0.0) -> None:
-        """Have the chunks of a round slide along their links, where it is the one after that before."""
-        is_next = self.player.number == before + 1 and self.page is not None and self.page.has_links
+    def _show_round(self, number: int, speed: float = 0.0) -> None:
+        """Show a round; the chunks of the one after that before slide along their links."""
+        is_next = number == self.number + 1 and self.page is not None and self.page.has_links
         is_slow = speed <= FASTEST_SLIDE and self.app.animation_level != "none"
-        self.slides = SLIDE if is_next and is_slow else ()
+        self.number, self.slides = number, SLIDE if is_next and is_slow else ()
         self._set_timer("slide", SLIDE_S if self.slides else 0.0)
+        if not self.playing:
+            self._keep_time()
+        self.post_message(self.RoundChanged())
 
     def _keep_time(self) -> None:
-        """A timer at the player's speed while it plays, else none."""
-        self._set_timer("play", 1 / self.player.speed if self.player.playing else 0.0)
+        """A timer at the speed of playing, else none."""
+        self._set_timer("play", 1 / self.speed if self.playing else 0.0)
 
     def _set_timer(self, name: str, interval: float) -> None:
         """A timer, or none for no interval, in place of the one of that name."""
