@@ -20,7 +20,6 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shardviz.compiler.messages import ChildCall
 from shardviz.errors import CompilerError, ShardvizError
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class CompilerRequest(Future[T]):
 
     def __init__(
         self,
-        call: ChildCall | None,
+        call: object,
         read: Callable[[Any], T] = lambda reply: reply,
         subject: str = "the worker",
         on_progress: Callable[[str], None] | None = None,

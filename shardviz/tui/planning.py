@@ -7,11 +7,10 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestScheduler
 from shardviz.errors import CompilerError, ShardvizError
 from shardviz.forms.resolve import planned
 from shardviz.lazy_names import LazyImports
@@ -38,86 +37,66 @@ PLANNERS_CHILD = __name__
 
 class PlanningProcess:
     """Calls one function at a time, in the order of `submit`; the process starts with the first. To cancel
-    the future of a call stops it, also where it has begun."""
+    the request for a call stops it, also where it has begun."""
 
     def __init__(self) -> None:
-        self._calls: dict[Future[Any], tuple[float, Callable[..., object], tuple[object, ...]]] = {}
-        """The calls that wait: when each is due, its function and the arguments."""
-        self._current: Future[Any] | None = None
+        self._scheduler = RequestScheduler(self._stop)
         self._child: child_process.ChildProcess | None = None
-        self._is_closed = False
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         # Linux ends the child when the thread that started it ends: one thread serves them all.
         self._thread = threading.Thread(target=self._serve, name="shardviz-planning", daemon=True)
         self._thread.start()
 
-    def submit(self, function: Callable[..., T], *arguments: object, pause_s: float = 0.0) -> Future[T]:
+    def submit(
+        self, function: Callable[..., T], *arguments: object, pause_s: float = 0.0
+    ) -> CompilerRequest[T]:
         """Call a function of a module, after a pause in seconds. Function, arguments and result are
         pickled."""
-        call: Future[T] = Future()
-        with self._changed:
-            self._calls[call] = time.monotonic() + pause_s, function, arguments
-            self._changed.notify()
-        call.add_done_callback(self._withdraw)
-        return call
+        turn = time.monotonic() + pause_s, 0
+        request = CompilerRequest[T]((function, arguments), subject="the planner", turn=turn)
+        self._scheduler.add(request)
+        return request
 
     def kill(self) -> None:
         """Kill the process for a signal handler: without a lock, and nothing is waited for."""
-        if self._child is not None:
-            self._child.kill()
+        if (child := self._child) is not None:
+            child.kill()
 
     def close(self) -> None:
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify()
+        self._scheduler.close()
+        with self._lock:
             self.kill()
 
-    def _withdraw(self, call: Future[Any]) -> None:
-        with self._changed:
-            if call.cancelled() and self._calls.pop(call, None) is None and call is self._current:
+    def _stop(self, request: CompilerRequest[Any]) -> None:
+        with self._lock:
+            if request is self._scheduler.current:
                 self.kill()
 
-    def _next(self) -> tuple[Future[Any], object] | None:
-        """Wait for the next call that is due, and for what is sent for it; None after `close`."""
-        with self._changed:
-            self._current = None
-            while not self._is_closed:
-                now = time.monotonic()
-                for call, (due, *asked) in self._calls.items():
-                    if due <= now:
-                        del self._calls[call]
-                        self._current = call
-                        return call, tuple(asked)
-                self._changed.wait(min((due - now for due, *_ in self._calls.values()), default=None))
-        return None
-
     def _serve(self) -> None:
-        while (request := self._next()) is not None:
-            call, asked = request
+        while (request := self._scheduler.next()) is not None:
             try:
-                answer = self._answer(call, asked)
+                answer = self._answer(request)
             except (EOFError, OSError):
                 answer = self._death()
-            with suppress(InvalidStateError):  # it was cancelled
-                if isinstance(answer, ShardvizError):
-                    call.set_exception(answer)
-                else:
-                    call.set_result(answer)
+            if isinstance(answer, ShardvizError):
+                request.fail(answer)
+            else:
+                request.settle(answer)
         self._death()
 
-    def _answer(self, call: Future[Any], asked: object) -> object:
-        with self._changed:
-            if call.cancelled() or self._is_closed:
+    def _answer(self, request: CompilerRequest[Any]) -> object:
+        with self._lock:
+            if request.done():
                 return None
             if self._child is None or not self._child.alive():
                 self._child = child_process.ChildProcess(PLANNERS_CHILD, os.environ)
             child = self._child
-        child.send(asked)
+        child.send(request.call)
         return child.receive()
 
     def _death(self) -> ShardvizError:
         """The error of a call whose process has ended, which nobody hears of where that was cancelled."""
-        with self._changed:
+        with self._lock:
             child, self._child = self._child, None
         how, log = child.reap() if child is not None else ("was closed", "")
         said = f": {words}" if (words := child_process.stderr_tail(log)) else ""
@@ -165,9 +144,9 @@ class Plans:
         self._on_found = on_found
         self._found: dict[Key, Plan | ShardvizError] = {}
         self._followed: set[Key] = set()
-        self._calls: dict[str, tuple[Key, Future[Plan]]] = {}
+        self._calls: dict[str, tuple[Key, CompilerRequest[Plan]]] = {}
         """What is under way, by what it does: "plan" or "follow"."""
-        self._pricing: Future[PlanCost] | None = None
+        self._pricing: CompilerRequest[PlanCost] | None = None
 
     @cached_property
     def _process(self) -> PlanningProcess:
@@ -219,9 +198,7 @@ class Plans:
         if self._pricing is not None:
             self._pricing.cancel()
         self._pricing = self._process.submit(priced, plan, placed)
-        self._pricing.add_done_callback(
-            lambda call: None if call.cancelled() or call.exception() else on_cost(call.result())
-        )
+        self._pricing.add_done_callback(lambda call: None if call.exception() else on_cost(call.result()))
 
     def kill(self) -> None:
         if "_process" in vars(self):
@@ -231,9 +208,11 @@ class Plans:
         if "_process" in vars(self):
             self._process.close()
 
-    def _begin(self, what: str, key: Key, call: Future[Plan]) -> None:
+    def _begin(self, what: str, key: Key, call: CompilerRequest[Plan]) -> None:
         self._calls[what] = key, call
-        call.add_done_callback(lambda call: None if call.cancelled() else self._on_found())
+        call.add_done_callback(
+            lambda call: None if isinstance(call.exception(), Cancelled) else self._on_found()
+        )
 
     def _take(self, what: str) -> None:
         """Keep the plan of a call that is done, or its error; of one that followed Shardy, a cheaper plan."""
