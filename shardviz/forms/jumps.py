@@ -1,10 +1,9 @@
-"""The places with a name to go to: a device, a step of the plan, an instruction of a target's program."""
+"""The places with a name to go to: a device, a step of the plan."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, plural, quote
@@ -12,10 +11,7 @@ from shardviz.errors import QuestionError, plural, quote
 if TYPE_CHECKING:
     from shardviz.sharding import Mesh
 
-MOST_NAMES = 2000
-"""Instructions of a program that are listed."""
 NUMBER = re.compile(r"(?:device\s+)?(\d{1,12})")
-INSTRUCTION = re.compile(r'^\s+(?:ROOT )?%?([\w.\-]+) = "?([\w.]*)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -32,15 +28,7 @@ class StepJump:
     number: int
 
 
-@dataclass(frozen=True)
-class InstructionJump:
-    """To an instruction of a target's program."""
-
-    target: str
-    name: str
-
-
-Jump = DeviceJump | StepJump | InstructionJump
+Jump = DeviceJump | StepJump
 
 
 def device_at(text: str, mesh: Mesh) -> DeviceJump | None:
@@ -63,12 +51,3 @@ def device_at(text: str, mesh: Mesh) -> DeviceJump | None:
             problem = f"{axis}={at} is not on the mesh"
             raise QuestionError(problem, f"{axis} has the coordinates 0 to {mesh.axis_size(axis) - 1}")
     return DeviceJump(sum(at * mesh.stride(axis) for axis, at in coordinates.items()))
-
-
-def instruction_names(text: str) -> dict[str, str]:
-    """The names of a program's instructions, in the order of its text: the first `MOST_NAMES`. Each with what
-    people call it: an instruction of Shardy's text, which has but a number, by that and its operation."""
-    hits = islice(INSTRUCTION.finditer(text), MOST_NAMES)
-    return {
-        name: f"%{name}  {op}" if name.isdigit() else name for name, op in (match.groups() for match in hits)
-    }

@@ -282,12 +282,9 @@ class ShardvizApp(ResilientApp):
             await self.run_action("back_to_plan", self.pane)
 
     async def on_pane_instruction_opened(self, event: Pane.InstructionOpened) -> None:
-        await self._open_instruction(event.area, event.target, event.name)
-
-    async def _open_instruction(self, area: str, target: str, name: str) -> None:
-        await self.action_show(area)
-        if self.state.area == area and isinstance(self.pane, targets_pane.TargetsPane):
-            self.pane.open_instruction(target, name)
+        await self.action_show(event.area)
+        if self.state.area == event.area and isinstance(self.pane, targets_pane.TargetsPane):
+            self.pane.open_instruction(event.target, event.name)
 
     async def action_show(self, area: str) -> None:
         if self._is_kept_back(area):
@@ -348,9 +345,6 @@ class ShardvizApp(ResilientApp):
                     pass
                 case jumps.DeviceJump():
                     self.state.set_lens(found.position)
-                case jumps.InstructionJump():
-                    area = "time" if self.state.area == "time" else "compiler"
-                    await self._open_instruction(area, found.target, found.name)
                 case jumps.StepJump() if self.state.area == "step":
                     await self._show_step(found.number)
                 case jumps.StepJump():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.forms.jumps import MOST_NAMES, DeviceJump, device_at, instruction_names
+from shardviz.forms.jumps import DeviceJump, device_at
 from shardviz.notation.mesh import parse_mesh
 from shardviz.sharding import Mesh
 
@@ -53,33 +53,3 @@ def test_a_device_that_the_mesh_does_not_have(text, message, hint):
     with pytest.raises(QuestionError) as raised:
         device_at(text, MESH)
     assert (raised.value.message, raised.value.hint) == (message, hint)
-
-
-PROGRAM = """\
-HloModule jit_f, entry_computation_layout={()->f32[]}
-
-%add (a: f32[], b: f32[]) -> f32[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  ROOT %sum.1 = f32[] add(%a, %b)
-}
-
-ENTRY main {
-  all-reduce-start = f32[8] all-reduce-start(f32[8] %x), to_apply=%add
-  ROOT all-reduce-done = f32[8] all-reduce-done(all-reduce-start)
-}
-"""
-
-
-def test_instructions_in_the_order_of_the_text():
-    assert tuple(instruction_names(PROGRAM)) == ("a", "b", "sum.1", "all-reduce-start", "all-reduce-done")
-
-
-def test_an_instruction_that_has_but_a_number_is_called_by_its_operation_too():
-    text = "    %0 = stablehlo.dot_general %arg0, %arg1\n    %1 = sdy.all_reduce {} %0\n"
-    assert instruction_names(text) == {"0": "%0  stablehlo.dot_general", "1": "%1  sdy.all_reduce"}
-
-
-def test_of_a_long_program_the_first_instructions():
-    text = "".join(f"  %add.{number} = f32[] add(%a, %b)\n" for number in range(MOST_NAMES + 5))
-    assert len(instruction_names(text)) == MOST_NAMES

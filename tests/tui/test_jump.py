@@ -7,7 +7,6 @@ import pytest
 from shardviz.forms.form import ProblemForm
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
-from tests.tui.recorded import Recorded
 
 NONE = ProblemForm(targets="none")
 FOUR = ProblemForm(specs=("X_Y", "Y_", "X_"), targets="none")
@@ -47,7 +46,7 @@ def test_a_device_of_a_large_mesh_that_is_not_listed():
 MISSING = {
     "9": "Device '9' does not exist. The mesh has 8 devices, 0 to 7.",
     "X=5": "X=5 is not on the mesh. X has the coordinates 0 to 1.",
-    "nonsense": "No device, collective or instruction has this name.",
+    "nonsense": "No device and no collective has this name.",
 }
 
 
@@ -78,17 +77,6 @@ def test_a_collective_of_the_plan():
         assert app.state.area == "step"
 
     drive(script, draft=NONE)
-
-
-def test_an_instruction_of_a_program():
-    async def script(pilot):
-        app = pilot.app
-        await until(pilot, lambda: all(each.compiled for each in app.state.queries.answers.values()))
-        await pilot.press(":", *"fusion.2", "enter")
-        await until(pilot, lambda: app.state.area == "compiler" and app.pane.box.is_program)
-        await until(pilot, lambda: app.pane.box.instruction == "fusion.2")
-
-    drive(script, draft=ProblemForm(targets="shardy,cpu"), worker=Recorded())
 
 
 def test_with_three_panes_every_cursor_follows():

@@ -12,7 +12,7 @@ from textual.widgets import Input
 from shardviz.errors import ShardvizError, plural
 from shardviz.forms.examples import Example, examples
 from shardviz.forms.form import PROBLEM_FIELDS
-from shardviz.forms.jumps import DeviceJump, InstructionJump, StepJump, device_at, instruction_names
+from shardviz.forms.jumps import DeviceJump, StepJump, device_at
 from shardviz.forms.share import Shared
 from shardviz.forms.wording import error_words
 from shardviz.hardware.chips import CHIPS
@@ -105,16 +105,16 @@ class JumpDialog(FilteredList):
     """Leaves with a `Jump`."""
 
     title_text = "Go to"
-    placeholder = "a device: 5 or X=1,Y=2; a collective; an instruction"
+    placeholder = "a device: 5 or X=1,Y=2; a collective"
     DEFAULT_CSS = STYLES["JumpDialog"]
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(classes="fitted")
-        self._resolved, self._answers = state.resolved, state.queries.answers
+        self._resolved = state.resolved
 
     def on_mount(self) -> None:
         devices = range(min(self._resolved.problem.mesh.size, LISTED))
-        self.show_rows([*map(self._device, devices), *self._steps(), *self._instructions()])
+        self.show_rows([*map(self._device, devices), *self._steps()])
 
     @property
     def nothing(self) -> str:  # type: ignore[override]
@@ -122,7 +122,7 @@ class JumpDialog(FilteredList):
             device_at(self.query_one(Input).value, self._resolved.problem.mesh)
         except ShardvizError as error:
             return error_words(error)
-        return "No device, collective or instruction has this name."
+        return "No device and no collective has this name."
 
     def row_of(self, typed: str) -> ListRow | None:
         try:
@@ -147,22 +147,6 @@ class JumpDialog(FilteredList):
             step = steps[number - 1]
             line = f"  {number}  {step.op} {step.array} over {','.join(step.axes)}"
             yield ListRow(Text(line), line, StepJump(number), Text("collectives of the plan", "bold"))
-
-    def _instructions(self) -> Iterator[ListRow]:
-        """Of each target's program the collectives, then all other instructions."""
-        for name, answer in self._answers.items():
-            compiled = answer.compiled
-            if compiled is None or compiled.status != "ok":
-                continue
-            heading = Text(f"instructions of {name}'s program", "bold")
-            over = {
-                collective.name: f"  {collective.op} over {','.join(collective.axes)}"
-                for collective in compiled.collectives
-            }
-            names = instruction_names(compiled.text)
-            for instruction in sorted(names, key=lambda candidate: candidate not in over):
-                line = Text.assemble(f"  {names[instruction]}", (over.get(instruction, ""), "dim"))
-                yield ListRow(line, line.plain, InstructionJump(name, instruction), heading)
 
 
 JAX = Text("JAX alone", "bold")

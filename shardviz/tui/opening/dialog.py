@@ -22,7 +22,7 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.render.lines import printable
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
 from shardviz.tui.opening.kinds import (
-    Kind,
+    KINDS,
     Openable,
     listed_folder,
     openables,
@@ -51,23 +51,6 @@ HELP = (
     "notation, a shardviz command line, a string that somebody has sent."
 )
 (COMPLETE,) = TABLES["OPEN"]
-WORDS: dict[Kind, str] = {
-    "folder": "folder",
-    "modules": "the final programs of this folder of dumps",
-    "profile": "profile",
-    "program": "compiled program or log",
-    "source": "Python: functions that take a mesh",
-    "function": "runs the file, then compiles what the function returns",
-    "saved": "saved report",
-    "model": "model",
-    "checkpoint": "checkpoint of Orbax",
-    "command": "the output of this command",
-    "machine": "machine",
-    "line": "the problem of this command line",
-    "string": "the contents of this string",
-    "notation": "this sharding in every notation",
-}
-"""What a kind is called."""
 
 
 class OpenDialog(FilteredList):
@@ -126,7 +109,7 @@ class OpenDialog(FilteredList):
     def about(self, row: ListRow) -> Text:
         kind: Openable = row.value
         name = printable(kind.name)
-        return Text.assemble((f"{name}\n", "bold"), WORDS[kind.kind], (f"\n\n{HELP}", "dim"))
+        return Text.assemble((f"{name}\n", "bold"), KINDS[kind.kind].words, (f"\n\n{HELP}", "dim"))
 
     def action_complete(self) -> None:
         """Write out the beginning that all listed names share which begin as what is typed, or the name under
@@ -209,7 +192,7 @@ def _why_empty(folder: str) -> str:
 
 
 def _row(kind: Openable) -> ListRow:
-    line = Text.assemble((printable(kind.label), "bold"), "  ", (WORDS[kind.kind], "dim"))
+    line = Text.assemble((printable(kind.label), "bold"), "  ", (KINDS[kind.kind].words, "dim"))
     return ListRow(line, kind.label, kind)
 
 

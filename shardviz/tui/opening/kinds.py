@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from shardviz.compiler.user_file import functions_of, spec_axes
 from shardviz.documents.summaries import HEAD, says_summary
@@ -66,61 +65,33 @@ def read_options(words: Sequence[str], allowed: Collection[str]) -> Options:
     return options
 
 
-Kind = Literal[
-    "folder",
-    "modules",
-    "profile",
-    "program",
-    "source",
-    "function",
-    "saved",
-    "model",
-    "checkpoint",
-    "command",
-    "machine",
-    "line",
-    "string",
-    "notation",
-]
+@dataclass(frozen=True)
+class _Kind:
+    """A line of `kinds.txt`."""
 
-ENDINGS: dict[str, Kind] = {
-    ".xplane.pb": "profile",
-    "config.json": "model",
-    "_metadata": "checkpoint",
-    "_sharding": "checkpoint",
-    ".safetensors": "model",
-    ".safetensors.index.json": "model",
-    ".json": "saved",
-    ".toml": "machine",
-    ".py": "source",
-    ".txt": "program",
-    ".txt.gz": "program",
-    ".hlo": "program",
-    ".mlir": "program",
-    ".hlo.pb": "program",
-    ".mlirbc": "program",
-    ".log": "program",
-}
-"""The kind by the end of a file's name."""
-TOLD: dict[Kind | None, Callable[[str], object]] = {
+    words: str
+    page: str = ""
+    endings: str = ""
+
+
+def _read_kinds() -> dict[str, _Kind]:
+    lines = Path(__file__).with_name("kinds.txt").read_text(encoding="utf-8").splitlines()
+    cells = ([cell.strip() for cell in line.split("|")] for line in lines if not line.startswith("#"))
+    return {name: _Kind(*words) for name, *words in cells}
+
+
+KINDS = _read_kinds()
+"""What can be opened, by the name of its kind."""
+TOLD: dict[str | None, Callable[[str], object]] = {
     "saved": says_summary,
     "machine": re.compile(r"^\s*(base\s*=|\[(device|torus|cores|node|network)\b)", re.MULTILINE).search,
 }
 """The kinds of which a file's name is not enough: its beginning tells whether it is one."""
-COMMANDS: dict[str, Kind] = {"hlo": "program", "program": "function", "checkpoint": "checkpoint"}
+COMMANDS = {"hlo": "program", "program": "function", "checkpoint": "checkpoint"}
 COMMANDS |= {"profile": "profile", "model": "model"}
 """The kind of what a command names; where its own name says otherwise, that is it."""
 PRINTED = ("diff", "info", "machine", "search", "targets", "translate")
 """Commands of which all else is shown as they print it."""
-PAGES: dict[Kind, tuple[str, Options]] = {
-    "program": ("hlo", {}),
-    "modules": ("hlo", {}),
-    "saved": ("hlo", {}),
-    "function": ("program", {"mesh": "{mesh}", "target": "{target}"}),
-    "checkpoint": ("checkpoint", {}),
-    "model": ("model", {"rules": "fsdp+tensor", "mesh": "data=4,tensor=2"}),
-}
-"""The command whose page shows a kind, with the options that it has unless others stand after the path."""
 SIGNS = frozenset("()[]{}<>,_*")
 """What every sharding but the plainest has one of."""
 MOST = 2000
@@ -133,7 +104,7 @@ class Openable:
     command."""
 
     name: str
-    kind: Kind
+    kind: str
     options: tuple[str, ...] = ()
 
     @property
@@ -149,15 +120,16 @@ class Openable:
         """The command line whose page shows it; empty where it has a screen of its own. A function is called
         with the `mesh`, and compiled for the `target`, of the problem; where its specs name other axes, these
         have the sizes of the mesh's."""
-        if self.kind not in PAGES:
+        if not KINDS[self.kind].page:
             return self.name if self.kind == "command" else ""
         if self.kind == "function":
             file = self.path.rpartition(":")[0]
             mesh = _mesh_of(example_program(self.name) or Path(file), mesh)
-        name, usual = PAGES[self.kind]
+        page = KINDS[self.kind].page.split()
+        name, *usual = [word.format(mesh=mesh, target=target) for word in page]
         given = {option.partition("=")[0] for option in self.options}
-        own = {key: text for key, text in usual.items() if _option(key) not in given}
-        more = [text.format(mesh=mesh, target=target) for text in words_of(own)]
+        pairs = zip(usual[::2], usual[1::2], strict=True)
+        more = [word for pair in pairs if pair[0] not in given for word in pair]
         return shlex.join(["shardviz", name, self.path, *self.options, *more])
 
 
@@ -183,12 +155,12 @@ def typed_path(text: str) -> Path:
         return named_path(text)
 
 
-def kind_of_file(path: Path) -> Kind | None:
+def kind_of_file(path: Path) -> str | None:
     """The kind of a file by its name, and by its beginning where others are named so; None where neither
     tells it."""
     name = path.name.lower()
-    endings = [ending for ending in ENDINGS if name.endswith(ending)]
-    kind = ENDINGS[max(endings, key=len)] if endings else None
+    fits = {end: kind for kind, one in KINDS.items() for end in one.endings.split() if name.endswith(end)}
+    kind = fits[max(fits, key=len)] if fits else None
     if kind not in TOLD:
         return kind
     try:
