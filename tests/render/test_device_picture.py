@@ -198,31 +198,6 @@ def test_boxes_and_links_use_the_room_that_they_have(run_of):
     )
 
 
-def test_chunks_slide_along_their_links(run_of):
-    """On their way every device has what it had before."""
-    run = run_of("all_gather", "i=4", [3, 9, 5, 2])
-    boxes = GroupBoxes(run, 0, 46, 11, PLAIN)
-    pictures = [DevicePicture(boxes, 1, part) for part in (0.0, 0.5, 1.0)]
-    assert [found.line(1, 0, 46).plain for found in pictures] == [
-        "│ 3▸  ·   ·   · │α──────────→│ ·   9▸  ·   · │",
-        "│ 3▸  ·   ·   · │─────α─────→│ ·   9▸  ·   · │",
-        "│ 3▸  ·   ·   · │──────────α→│ ·   9▸  ·   · │",
-    ]
-    texts = [[found.line(y, 0, 46).plain for y in range(found.height)] for found in pictures]
-    for head, lines in (("↓", [3, 5, 7]), ("↑", [7, 5, 3])):
-        assert [next(y for y, line in enumerate(text) if head in line) for text in texts] == lines
-
-
-def test_on_a_switch_chunks_go_up_and_then_down(run_of):
-    boxes = GroupBoxes(run_of("all_gather", "i=3", [3, 9, 5], topology="switch"), 0, 60, 10, PLAIN)
-    seen = []
-    for part in (0.2, 0.8):
-        found = DevicePicture(boxes, 1, part)
-        text = "".join(found.line(y, 0, 60).plain for y in range(found.height))
-        seen.append(("↑" in text, "↓" in text))
-    assert seen == [(True, False), (False, True)]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", range(1, 10))
 def test_every_algorithm_is_drawn(run_of, kind, size):

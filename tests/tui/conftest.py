@@ -108,15 +108,13 @@ def drive(
     draft: ProblemForm | None = None,
     screen: str = "layout",
     worker: object = None,
-    is_animated: bool = False,
     **others: Any,
 ) -> None:
     """Open the application and run a script on it; without a worker no compiler answers."""
 
     async def session() -> None:
         app = ShardvizApp(draft, screen, worker or Mute(), **others)
-        if not is_animated:
-            app.animation_level = "none"
+        app.animation_level = "none"
         async with app.run_test(size=size) as pilot:
             await pilot.pause()
             await script(pilot)

@@ -11,14 +11,13 @@ from shardviz.tui.step.player import SPEEDS, Rounds
 
 @pytest.fixture(autouse=True)
 def _without_clocks(monkeypatch):
-    monkeypatch.setattr(Rounds, "_set_timer", lambda *_: None)
+    monkeypatch.setattr(Rounds, "set_interval", lambda *_: SimpleNamespace(stop=lambda: None))
     monkeypatch.setattr(Rounds, "post_message", lambda *_: True)
-    monkeypatch.setattr(Rounds, "app", SimpleNamespace(animation_level="none"))
 
 
 def loaded(rounds: int, number: int = 0) -> Rounds:
     player = Rounds()
-    player.page = SimpleNamespace(has_links=False)
+    player.page = SimpleNamespace()
     player.load(rounds)
     player.go(number)
     return player

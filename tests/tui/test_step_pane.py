@@ -236,39 +236,6 @@ def test_links_that_were_chosen_stay_for_other_collectives():
     play(["l", "l"], check, TWO_STEPS)
 
 
-def test_a_round_slides_in_and_keys_do_not_wait_for_it(monkeypatch):
-    monkeypatch.setattr("shardviz.tui.step.player.SLIDE_S", 1000.0)
-
-    async def script(pilot):
-        pane = pilot.app.pane
-        pane.query_one(Rounds).focus()
-        await until(pilot, lambda: is_ready(pane))
-        await pilot.press("right")
-        assert (pane.player.number, next(iter(pane.page.rounds.slides), None)) == (1, 0.15)
-        await pilot.press("right")
-        assert (pane.player.number, next(iter(pane.page.rounds.slides), None)) == (2, 0.15)
-        first = text_of(pilot.app)
-        for _ in range(3):
-            pane.page.rounds.slide()
-        await pilot.pause()
-        assert next(iter(pane.page.rounds.slides), None) is None
-        assert text_of(pilot.app) != first
-        await pilot.press("left")
-        assert (pane.player.number, next(iter(pane.page.rounds.slides), None)) == (1, None)
-        await pilot.press("end")
-        assert next(iter(pane.page.rounds.slides), None) is None
-
-    drive(script, draft=SMALL, screen="step", is_animated=True)
-
-
-def test_without_animation_a_round_is_there_at_once():
-    def check(pane):
-        assert pane.player.number == 1
-        assert next(iter(pane.page.rounds.slides), None) is None
-
-    play(["right"], check)
-
-
 def test_groups_are_shown_one_at_a_time():
     def check(pane):
         text = text_of(pane.app)

@@ -62,21 +62,17 @@ SIDES = 2
 
 
 class DevicePicture:
-    """Frame `number` of one group: a canvas of `width` columns and `height` lines. `part` is how much of
-    their way the round's chunks have gone, 0 to 1: devices have then what they had before the round; None is
-    the frame itself, when all have arrived. `lens` is a member that is marked."""
+    """Frame `number` of one group: a canvas of `width` columns and `height` lines. `lens` is a
+    member that is marked."""
 
-    def __init__(
-        self, boxes: GroupBoxes, number: int, part: float | None = None, lens: int | None = None
-    ) -> None:
+    def __init__(self, boxes: GroupBoxes, number: int, lens: int | None = None) -> None:
         self._boxes, self._shape, self._map = boxes, boxes.shape, boxes.map
-        self._part, self._lens = part, lens
+        self._lens = lens
         self.traffic = RoundTraffic(boxes.run, number)
-        shown = number if part is None else number - 1
-        self._frame = boxes.run.frames[shown] if boxes.run.followed else None
+        self._frame = boxes.run.frames[number] if boxes.run.followed else None
         self._rows = None
         if self._frame is not None and boxes.columns is not None:
-            self._rows = BufferRows(boxes.run, self._frame, boxes.columns, boxes.palette, bool(shown))
+            self._rows = BufferRows(boxes.run, self._frame, boxes.columns, boxes.palette, bool(number))
         self._drawn: dict[int, list[Text]] = {}
         self._top = self._map.down(0, 0) is not None
         self._above = self._shape.above
@@ -139,13 +135,13 @@ class DevicePicture:
             if (chunks := self.traffic.chunks(*ends))
         ]
         if line:
-            return self._boxes.arrow(ways[1][1], width, "←", LINE, self._part) if len(ways) == 2 else None
+            return self._boxes.arrow(ways[1][1], width, "←", LINE) if len(ways) == 2 else None
         neighbours = self._map.member(row, gap - 1), self._map.member(row, gap)
         shaft = LINE if pair == neighbours else AROUND
         if not ways:
             return Text(shaft * width, DIM)
         head, chunks = ways[0]
-        return self._boxes.arrow(chunks, width, head, shaft, self._part)
+        return self._boxes.arrow(chunks, width, head, shaft)
 
     def _above_box(self, row: int, column: int, offset: int) -> Text | None:
         """A line of a link above a box, or of the bar that a switch's devices hang on; None for blanks."""
@@ -159,17 +155,8 @@ class DevicePicture:
         half = width // 2
         going = []
         for head, ends in (("↓", pair), ("↑", pair[::-1])):
-            first, part = -self._above, self._part
-            if isinstance(self._map, SwitchMap):
-                first += 1
-                # First they go up to the switch, then down from it.
-                part = None if part is None else 2 * part - (head == "↓")
-            place = -1 - -first // 2
-            if part is not None:
-                gone = round(part * (-1 - first))
-                place = first + gone if head == "↓" else -1 - gone
-            is_here = offset == place and (part is None or 0 <= part <= 1)
-            if is_here and (chunks := self.traffic.chunks(*ends)):
+            rows = self._above - isinstance(self._map, SwitchMap)
+            if offset == -1 - rows // 2 and (chunks := self.traffic.chunks(*ends)):
                 going.append((head, chunks))
         if not going:
             neighbours = self._map.member(row - 1, column), self._map.member(row, column)
@@ -261,12 +248,11 @@ class GroupBoxes:
         words = next((way for way in (*ways, f"{len(chunks):,}") if len(way) <= room), "")
         return Text.assemble(words)
 
-    def arrow(self, chunks: list[int], width: int, head: str, shaft: str, part: float | None) -> Text:
-        """``─α→``: as much of what moves as there is room for, in the middle or a `part` of its way on."""
+    def arrow(self, chunks: list[int], width: int, head: str, shaft: str) -> Text:
+        """``─α→``: as much of what moves as there is room for, in the middle."""
         words = self.names(chunks, width - 1)
         room = width - 1 - len(words)
-        before = room // 2 if part is None else round(room * (part if head == "→" else 1 - part))
-        line = Text.assemble(shaft * before, words, shaft * (room - before))
+        line = Text.assemble(shaft * (room // 2), words, shaft * (room - room // 2))
         return Text.assemble(line, head) if head == "→" else Text.assemble(head, line)
 
     def _border(self, member: int, is_marked: bool) -> Text:

@@ -56,16 +56,11 @@ class PlayerPage:
         self._links_of, self._matmul = links_of, matmul
         self.verdict_lines = verdict
         self.is_low = height < LOW
-        self._last: tuple[tuple[int, float | None, int | None], Canvas] | None = None
+        self._last: tuple[tuple[int, int | None], Canvas] | None = None
         self.lens: int | None = None
         """The position in the mesh of the device that is marked; None where none is."""
         self._said: dict[int, Text] = {}
         self._noted: dict[int, list[Text]] = {}
-
-    @property
-    def has_links(self) -> bool:
-        """True if chunks can be seen on their way."""
-        return self._view == "devices"
 
     def head(self, number: int, speed: str) -> list[Text]:
         """The collective, the progress, the round in words; before and after, what every device has."""
@@ -110,9 +105,9 @@ class PlayerPage:
             (notes, min(len(notes), 2)),
         ]
 
-    def canvas(self, number: int, part: float | None = None) -> Canvas:
-        """The picture of a round; with a `part`, of its chunks on their way. The last one is kept."""
-        key = number, part, self.lens
+    def canvas(self, number: int) -> Canvas:
+        """The picture of a round; the last one is kept."""
+        key = number, self.lens
         if self._last is None or self._last[0] != key:
             # The member that is marked, unless it belongs to another group. Many places take long to list.
             places = {} if self.lens is None else self._run.places
@@ -124,7 +119,7 @@ class PlayerPage:
                 page = self._width - 1, self.palette
                 canvas = MatmulPicture(self._matmul, self._group, number, *page, lens)
             else:
-                canvas = DevicePicture(self._boxes, number, part, lens)
+                canvas = DevicePicture(self._boxes, number, lens)
             self._last = key, canvas
         return self._last[1]
 

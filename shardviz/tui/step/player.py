@@ -18,18 +18,11 @@ from shardviz.tui.lines_view import LinesView, TextLines
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Rounds a second."""
-SLIDE = (0.15, 0.5, 0.85)
-"""How far the chunks of a round have gone in each picture of their way."""
-SLIDE_S = 0.07
-"""Seconds from one of these pictures to the next."""
-FASTEST_SLIDE = 4.0
-"""Rounds a second beyond which there are no such pictures."""
 
 
 class PlanPage:
     """A plan of which each step is a picture, numbered as there; before the first are the arguments."""
 
-    has_links = False
     lens: int | None = None
 
     def __init__(self, run: PlanRun, size: tuple[int, int], palette: Palette, verdict: int) -> None:
@@ -46,7 +39,7 @@ class PlanPage:
             [*verdict[:1]] if self._is_low else [*device_values.size_lines(self._run, self._width), *verdict]
         )
 
-    def canvas(self, number: int, _part: float | None = None) -> TextLines:
+    def canvas(self, number: int) -> TextLines:
         """The numbers of every device before and after a step."""
         return TextLines(device_values.step_lines(self._run, number, self._width, self.palette))
 
@@ -55,8 +48,8 @@ class PlanPage:
 
 
 class Rounds(LinesView, inherit_bindings=False):
-    """The picture of round `number` of `rounds`; 0 is before any. It plays `speed` rounds a second by itself,
-    and the chunks of a round slide along their links. `page` has the pictures; None where nothing is played.
+    """The picture of round `number` of `rounds`; 0 is before any. It plays `speed` rounds a second by itself.
+    `page` has the pictures; None where nothing is played.
     Scrolls up and down by keys; arrows to the left and right belong to the rounds."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -74,13 +67,7 @@ class Rounds(LinesView, inherit_bindings=False):
         self.rounds = self.number = 0
         self.playing, self.speed = False, 1.0
         self.page: PlayerPage | PlanPage | None = None
-        self.slides: Sequence[float] = ()
-        """How far the chunks of a round are on their way, 0 to 1, in each picture that is still to come."""
-        self._clocks: dict[str, Timer] = {}
-
-    @property
-    def timer(self) -> Timer | None:
-        return self._clocks.get("play")
+        self.timer: Timer | None = None
 
     @property
     def fraction(self) -> float:
@@ -88,7 +75,7 @@ class Rounds(LinesView, inherit_bindings=False):
         return self.number / self.rounds if self.rounds else 0.0
 
     def load(self, rounds: int, fraction: float = 0.0) -> None:
-        self.rounds, self.number, self.slides = rounds, round(fraction * rounds), ()
+        self.rounds, self.number = rounds, round(fraction * rounds)
         self.playing = self.playing and self.number < rounds
         self._keep_time()
 
@@ -120,35 +107,20 @@ class Rounds(LinesView, inherit_bindings=False):
     def tick(self) -> None:
         if self.playing and self.display and self.page is not None:
             self.playing = self.number + 1 < self.rounds
-            self._show_round(self.number + 1, self.speed)
+            self._show_round(self.number + 1)
 
     def draw(self) -> None:
         if self.page is not None:
-            self.show(self.page.canvas(self.number, next(iter(self.slides), None)))
+            self.show(self.page.canvas(self.number))
 
-    def slide(self) -> None:
-        self.slides = self.slides[1:]
-        if not self.slides:
-            self._set_timer("slide", 0.0)
-        self.draw()
-
-    def _show_round(self, number: int, speed: float = 0.0) -> None:
-        """Show a round; the chunks of the one after that before slide along their links."""
-        is_next = number == self.number + 1 and self.page is not None and self.page.has_links
-        is_slow = speed <= FASTEST_SLIDE and self.app.animation_level != "none"
-        self.number, self.slides = number, SLIDE if is_next and is_slow else ()
-        self._set_timer("slide", SLIDE_S if self.slides else 0.0)
+    def _show_round(self, number: int) -> None:
+        self.number = number
         if not self.playing:
             self._keep_time()
         self.post_message(self.RoundChanged())
 
     def _keep_time(self) -> None:
         """A timer at the speed of playing, else none."""
-        self._set_timer("play", 1 / self.speed if self.playing else 0.0)
-
-    def _set_timer(self, name: str, interval: float) -> None:
-        """A timer, or none for no interval, in place of the one of that name."""
-        if name in self._clocks:
-            self._clocks.pop(name).stop()
-        if interval:
-            self._clocks[name] = self.set_interval(interval, self.tick if name == "play" else self.slide)
+        if self.timer is not None:
+            self.timer.stop()
+        self.timer = self.set_interval(1 / self.speed, self.tick) if self.playing else None
