@@ -115,6 +115,21 @@ def test_decode_steps_are_near():
     assert max(ratios) <= 1.25
 
 
+def test_batches_and_prompts_are_near():
+    ratios = [1 + error for error in decode_steps.batch_errors()]
+    assert len(ratios) >= 10
+    assert 0.7 <= statistics.median(ratios) <= 1.1
+    assert min(ratios) >= 0.5
+    assert max(ratios) <= 1.4
+
+
+def test_weights_in_two_dimensions_on_64_v4_take_the_time_that_pope_measured():
+    runs = [run for run in decode_steps.BATCHES if run.model == "palm-540b"]
+    for run in runs:
+        step = decode_steps.batch_step(run)
+        assert step.overlapped_seconds < run.published < 1.3 * step.seconds
+
+
 def test_a_published_service_of_experts_is_between_no_overlap_and_perfect_overlap():
     published, whole, overlapped = map(float, decode_steps.service_row().split("|")[3:6])
     assert overlapped < published < whole < 1.4 * published

@@ -136,7 +136,9 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
     lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette, columns_shown)]
     lines += _command_lines(opened, width)
     if opened:
-        taken = ["takes the batch at once, not in microbatches"] * (first.stage is not None)
+        stage = first.stage
+        taken = ["computes all layers on every device"] * (stage is not None and stage.stages > 1)
+        taken += ["takes the batch at once, not in microbatches"] * (stage is not None)
         taken += ["gathers keys and values, and passes them round no ring"] * bool(first.ring)
         lines += sentence(f"This command {' and '.join(taken)}." if taken else "", width, 3, style="dim")
     return [*lines, Text()]

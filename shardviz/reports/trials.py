@@ -166,11 +166,11 @@ def compiled_sharding(
     told = program_report.answer_times(answer, one_layer(question, sharding).mesh, question.machine)
     if told.times is None:
         return CompiledSharding(sharding, error=answer.error or (told.error.message if told.error else ""))
-    layers = question.step.layers
-    model = told.times.model
+    stage, model = sharding.stage, told.times.model
+    layers = question.step.layers if stage is None else stage.layers
     return CompiledSharding(
         sharding,
-        model.seconds * layers,
+        model.seconds * layers * (1 if stage is None else 1 + stage.bubble),
         model.compute_seconds * layers,
         sum(seconds for _, seconds in model.exposed_seconds) * layers,
         None if model.memory is None else model.memory.peak_bytes,

@@ -659,6 +659,8 @@ def page() -> str:
         steps="\n".join(_step_rows()),
         decode_source=decode_steps.SOURCE,
         decode_steps="\n".join(decode_steps.rows()),
+        batches="\n".join(decode_steps.batch_rows()),
+        batch_sources="; ".join(f"{number} {each}" for number, each in enumerate(decode_steps.SOURCES, 1)),
         deepseek=decode_steps.service_row(),
     )
 
@@ -707,7 +709,8 @@ def _family_rows() -> Iterator[str]:
         "[collectives over GPUs](#collectives-over-gpus)": [point.error for point in nccl_errors.points()],
         "[matmuls on GPUs](#matmuls-on-gpus)": [point.error for point in matmul_fit.points()],
         "[train steps](#train-steps) on TPUs and GPUs": training_runs.errors(),
-        "[decode steps](#decode-steps) on A100s": decode_steps.errors(),
+        "[decode steps](#decode-steps) of one sequence on A100s": decode_steps.errors(),
+        "[batches and prompts](#decode-steps) on A100s, H100s and v4": decode_steps.batch_errors(),
     }
     for name, errors in families.items():
         off = sorted(map(abs, errors))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import functools
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+import training_runs
 
 if TYPE_CHECKING:
     from shardviz.models.answer import ModelStep
@@ -52,6 +56,83 @@ class Service(NamedTuple):
 
 
 SERVICE = Service()
+
+
+class Batch(NamedTuple):
+    """A published step of a `batch`, on a mesh in the words of the command line: tokens/s of all sequences,
+    or the `seconds` of a token, or of a prompt alone."""
+
+    model: str
+    machine: str
+    mesh: str
+    batch: int
+    sequence: int  # tokens in the cache, the mean of the run
+    source: int  # of `SOURCES`
+    tokens_per_s: float = 0.0
+    seconds: float = 0.0
+    dtype: str = ""
+    cache: str = ""
+    is_prompt: bool = False
+
+    @property
+    def published(self) -> float:
+        """Seconds of a step."""
+        return self.seconds or self.batch / self.tokens_per_s
+
+
+SOURCES = (
+    "TensorRT-LLM 0.5, performance.md",
+    "LMDeploy 0.1, benchmark/a100_fp16.md",
+    "Pope and others 2022, table 2 and section 4.4",
+)
+BATCHES = (
+    Batch("llama-2-7b", "h100:1", "tensor=1", 64, 1152, 1, 5367, dtype="f8e4m3fn", cache="f8e4m3fn"),
+    Batch("llama-2-70b", "h100:4", "tensor=4", 64, 1152, 1, 2616, dtype="f8e4m3fn", cache="f8e4m3fn"),
+    Batch("llama-2-7b", "a100:1", "tensor=1", 32, 1152, 1, 1459),
+    Batch("llama-2-70b", "a100:4", "tensor=4", 64, 1152, 1, 1181),
+    Batch("llama-2-7b", "a100:1", "tensor=1", 16, 1152, 2, 1010.62),
+    Batch("llama-2-70b", "a100:4", "tensor=4", 16, 1152, 2, 482.99),
+    Batch("llama-2-70b", "a100:4", "tensor=4", 64, 1152, 2, 1391.80),
+    Batch("palm-540b", "v4:4x4x4", "fsdp=4, tensor=16", 64, 2048, 3, seconds=28.5e-3, dtype="int8"),
+    Batch("palm-540b", "v4:4x4x4", "fsdp=4, tensor=16", 64, 2048, 3, seconds=36.9e-3),
+    Batch("palm-540b", "v4:4x4x4", "fsdp=4, tensor=16", 512, 2048, 3, seconds=6.0 / 64),
+    Batch("llama-2-7b", "a100:1", "tensor=1", 1, 2048, 1, seconds=0.133, is_prompt=True),
+    Batch("llama-2-70b", "a100:4", "tensor=4", 1, 2048, 1, seconds=0.377, is_prompt=True),
+    Batch("llama-2-70b", "h100:4", "tensor=4", 1, 2048, 1, seconds=0.109, dtype="f8e4m3fn", is_prompt=True),
+    Batch("palm-540b", "v4:4x4x4", "fsdp=4, tensor=16", 1, 2048, 3, seconds=0.29, dtype="int8",
+          is_prompt=True),
+)  # fmt: skip
+
+
+@functools.cache
+def batch_step(run: Batch) -> ModelStep:
+    """Our step. Along two axes the weights stay where they are, sharded in both dimensions."""
+    import shardviz
+
+    axes = {name: int(size) for name, size in (axis.split("=") for axis in run.mesh.split(", "))}
+    with tempfile.TemporaryDirectory() as folder:
+        answer = shardviz.serving(
+            training_runs.source_of(run.model, Path(folder)), rules="+".join(axes), mesh=axes,
+            machine=run.machine, dtype=run.dtype, cache=run.cache, batch=run.batch, sequence=run.sequence,
+            inputs="P(None, None)",
+        )  # fmt: skip
+    return answer.prefill if run.is_prompt else answer.decode.step
+
+
+def batch_errors() -> list[float]:
+    """Of each batch and prompt, our seconds without overlap over the published ones, less 1."""
+    return [batch_step(run).seconds / run.published - 1 for run in BATCHES]
+
+
+def batch_rows() -> Iterator[str]:
+    """The lines of the table of batches and prompts."""
+    for run in BATCHES:
+        step = batch_step(run)
+        times = (f"{each * 1e3:.3g}" for each in (run.published, step.seconds, step.overlapped_seconds))
+        weights = run.model + f", {run.dtype.removesuffix('e4m3fn')}" * bool(run.dtype)
+        what = f"prompt of {run.sequence:,}" if run.is_prompt else f"{run.batch} × {run.sequence:,}"
+        cells = weights, f"`{run.machine}`, {run.mesh}", what, *times
+        yield f"| {' | '.join(cells)} | {step.seconds / run.published:.2f} | {run.source} |"
 
 
 def service_row() -> str:

@@ -1,6 +1,7 @@
-"""Shardings that published runs chose beside the first row of a search for the same model, machine and batch.
+"""Shardings that published runs chose beside the first row of a search for the same model, machine, batch.
 
-`python tests/benchmarks/published_choices.py` prints the table of docs/search.md.
+`python tests/benchmarks/published_choices.py` prints the table of docs/search.md, or the rows of the runs
+that are named.
 """
 
 from __future__ import annotations
@@ -10,80 +11,145 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from shardviz.planner.search.mesh_ranking import MeshRanking
+import training_runs
 
-DECODER = """
-Q[b,t,n,h] = X[b,t,d] * WQ[d,n,h]
-K = X[b,s,d] * WK[d,n,h]
-V = X[b,s,d] * WV[d,n,h]
-O = causal_attention(Q, K, V)
-Z[b,t,d] = X + O * WO[n,h,d]
-H = Z * W1[d,f]
-Y[b,t,d] = Z + gelu(H) * W2[f,d]
-"""
-"""A layer without norms, whose MLP has two matrices."""
+if TYPE_CHECKING:
+    from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding
 
 
 class Choice(NamedTuple):
-    """A published run: its mesh, in the words of a search over the `axes`."""
+    """A published run: its mesh, in the words of a search over the `axes`, and the seconds of its step."""
 
     name: str
-    model: str  # a name of the catalogue or of `training_runs.SIZES`, or a program
+    model: str  # a name of the catalogue or of `training_runs.SIZES`
     machine: str
     axes: str
     mesh: str
     batch: int
     sequence: int
-    source: str
-    sizes: str = ""
+    why: str
+    seconds: float = 0.0  # those of `training_runs.RUNS`, unless given
     remat: str = "layer"
+    optimizer: str = "adam"
 
-    def ranking(self) -> MeshRanking:
-        """The search's answer."""
-        import training_runs
+    @property
+    def published(self) -> float:
+        """Seconds of a step."""
+        same = (run for run in training_runs.RUNS if (run.model, run.machine) == (self.model, self.machine))
+        return self.seconds or next(same).published
 
+    def ranking(self, axes: str = "") -> MeshRanking:
+        """The search's answer, for other `axes` if given."""
         from shardviz.answers.search import search_question
         from shardviz.hardware.machine_file import named_machine
         from shardviz.planner.search.mesh_ranking import best_meshes
 
-        words: dict[str, object] = {"batch": self.batch, "sequence": self.sequence}
-        if self.sizes:
-            tokens = f"b={self.batch},t={self.sequence},s={self.sequence}"
-            words = {"sizes": f"{self.sizes},{tokens}"}
         with tempfile.TemporaryDirectory() as folder:
-            program = self.model if self.sizes else training_runs.source_of(self, Path(folder))
             question = search_question(
-                program,
+                training_runs.source_of(self.model, Path(folder)),
                 named_machine(self.machine),
-                self.axes,
+                axes or self.axes,
                 backward=True,
                 remat=self.remat,
-                optimizer="adam",
-                **words,
+                optimizer=self.optimizer,
+                batch=self.batch,
+                sequence=self.sequence,
             )
         return best_meshes(question)
 
 
-def decoder(layers: int, width: int, heads: int, size: int) -> tuple[str, str]:
-    """The program of a decoder and its sizes."""
-    return f"{DECODER.strip()} x {layers}", f"d={width},f={4 * width},n={heads},h={size}"
+def megatron(model: str, batch: int, gpus: int, tflops: float) -> float:
+    """Seconds of a step of 2,048 tokens a sequence: equation 3 of Narayanan and others, which counts what is
+    computed again, over the FLOP/s of each GPU."""
+    size, tokens = training_runs.SIZES[model], 2048
+    width, layers = size.width, size.layers
+    shares = 1 + tokens / (6 * width) + size.vocabulary / (16 * layers * width)
+    return 96 * batch * tokens * layers * width**2 * shares / (gpus * tflops * 1e12)
 
 
-GPT, GPT_SIZES = decoder(80, 12_288, 96, 128)
-PALM, PALM_SIZES = decoder(118, 18_432, 48, 256)
-STAGED, GATHERED = "pipeline,data,tensor", "data,fsdp,tensor"
-META, MAXTEXT, NVIDIA, GOOGLE = "Llama 3, table 4", "MaxText", "Megatron-LM 2021, table 1", "PaLM, section 4"
-CHOICES = [
-    Choice("Llama 2 70B", "llama-2-70b", "v5p:8x8x8", GATHERED, "fsdp=512", 2048, 4096, MAXTEXT, "", "dots"),
-    Choice("128B", "128B", "v5p:4x4x8", GATHERED, "fsdp=16,tensor=8", 256, 2048, MAXTEXT, "", "dots"),
-    Choice("PaLM 540B", PALM, "2*v4:12x16x16", "data=2,fsdp,tensor", "data=2,fsdp=256,tensor=12", 2048, 2048,
-           GOOGLE, PALM_SIZES),
-    Choice("GPT 145B", GPT, "a100:192x8", STAGED, "pipeline=8,data=24,tensor=8", 2304, 2048,
-           NVIDIA, GPT_SIZES),
-    Choice("Llama 3.1 405B", "llama-3.1-405b", "h100:1024x8", STAGED, "pipeline=16,data=64,tensor=8",
-           2048, 8192, META),
-]  # fmt: skip
+def llama_405b(gpus: int, sequence: int, tflops: float) -> float:
+    """Seconds of a step of 16 M tokens: FLOPs as PaLM's appendix B counts them, 6 per parameter, and all
+    pairs of attention."""
+    return 2**24 * (6 * 405e9 + 12 * 126 * 16_384 * sequence) / (gpus * tflops * 1e12)
+
+
+STAGED, GATHERED = "pipeline,data,tensor=8", "data,fsdp,tensor"
+WAITS = "XLA overlaps communication of activations, for which the search waits"
+NO_ZERO = "ZeRO-1 lets fewer stages hold it; Megatron-LM had none then"
+RESERVE = "fewer stages wait less; more hold less"
+SIMPLE = "fewer stages wait less, by 2 %"
+CHOICES = (
+    Choice("128B, MaxText", "128B", "v5e:16x16", GATHERED, "fsdp=16, tensor=16", 256, 2048, WAITS),
+    Choice(
+        "128B, MaxText", "128B", "v5p:4x4x8", GATHERED, "fsdp=16, tensor=8", 256, 2048, WAITS, remat="dots"
+    ),
+    Choice(
+        "1024B, MaxText", "1024B", "v5p:8x16x16", "fsdp,tensor", "fsdp=128, tensor=16", 4096, 2048, WAITS
+    ),
+    Choice(
+        "Llama 2 70B, MaxText", "llama-2-70b", "v5p:8x8x8", GATHERED, "fsdp=512", 2048, 4096,
+        "the same", remat="dots",
+    ),
+    Choice("Llama 2 70B, MaxText", "llama-2-70b", "v6e:16x16", GATHERED, "fsdp=256", 512, 4096, "the same"),
+    Choice(
+        "GSPMD 128B", "gspmd-128b", "v3:16x16", GATHERED, "fsdp=16, tensor=32", 128, 1024, WAITS,
+        128 * 1024 / 18_000, optimizer="sgd",
+    ),
+    Choice(
+        "GSPMD 128B", "gspmd-128b", "v3:32x32", GATHERED, "fsdp=32, tensor=64", 512, 1024, WAITS,
+        512 * 1024 / 62_000, optimizer="sgd",
+    ),
+    Choice(
+        "PaLM 540B", "palm-540b", "2*v4:12x16x16", "data=2,fsdp,tensor", "data=2, fsdp=256, tensor=12",
+        2048, 2048, WAITS, 2048 * 2048 / 238_300,
+    ),
+    Choice(
+        "GPT 145B, Megatron-LM", "gpt-145b", "a100:192x8", STAGED, "pipeline=8, data=24, tensor=8",
+        2304, 2048, NO_ZERO, megatron("gpt-145b", 2304, 1536, 148),
+    ),
+    Choice(
+        "GPT 530B, Megatron-LM", "gpt-530b", "a100:315x8", STAGED, "pipeline=35, data=9, tensor=8",
+        2520, 2048, SIMPLE, megatron("gpt-530b", 2520, 2520, 163),
+    ),
+    Choice(
+        "GPT 1T, Megatron-LM", "gpt-1t", "a100:384x8", STAGED, "pipeline=64, data=6, tensor=8",
+        3072, 2048, NO_ZERO, megatron("gpt-1t", 3072, 3072, 163),
+    ),
+    Choice(
+        "Llama 3.1 405B", "llama-3.1-405b", "h100:1024x8", STAGED, "pipeline=16, data=64, tensor=8",
+        2048, 8192, RESERVE, llama_405b(8192, 8192, 430), "dots",
+    ),
+    Choice(
+        "Llama 3.1 405B", "llama-3.1-405b", "h100:2048x8", STAGED, "pipeline=16, data=128, tensor=8",
+        2048, 8192, RESERVE, llama_405b(16_384, 8192, 400), "dots",
+    ),
+    Choice(
+        "Llama 3.1 405B, 131,072 tokens", "llama-3.1-405b", "h100:2048x8",
+        "pipeline=16,sequence,data,tensor=8", "pipeline=16, sequence=16, data=8, tensor=8",
+        128, 131_072, "", llama_405b(16_384, 131_072, 380), "dots",
+    ),
+    Choice(
+        "DeepSeek-V3", "deepseek-v3", "h100:256x8", "pipeline=16,data,expert",
+        "pipeline=16, data=2, expert=64",
+        15_360, 4096, "", 2.664e6 * 3600 / 2048 / (14.8e12 / (15_360 * 4096)),
+    ),
+)  # fmt: skip
+"""From MaxText and its sizes as `training_runs` has them; lingvo, `synthetic_packed_input.py`, by GSPMD's
+authors (the moments of its Adafactor are small: sgd stands for it); PaLM, sections 4 and 4.1; Narayanan and
+others 2021, table 1; Llama 3, table 4, which had no remat, but kernels that fuse norms and SwiGLU keep as
+little as "dots"; DeepSeek-V3, sections 1, 3.2 and 4.2."""
+
+
+def words(found: MeshSharding) -> str:
+    """A row's mesh and what was chosen with it."""
+    from shardviz.planner.search.mesh_ranking import without_ones
+
+    chosen = [mesh_words(without_ones(found.mesh)), *([found.stage.words] if found.stage else [])]
+    return "; ".join([*chosen, *[f"optimizer over {', '.join(found.over)}"] * bool(found.over)])
+
+
+def mesh_words(mesh: object) -> str:
+    return ", ".join(f"{axis}={size}" for axis, size in mesh.shape.items())
 
 
 def row(choice: Choice) -> str:
@@ -92,18 +158,20 @@ def row(choice: Choice) -> str:
 
     answer = choice.ranking()
     # Axes in any order: those in front cross the nodes.
-    meshes = [str(without_ones(found.mesh)) for found in answer.found]
-    orders = [{*mesh.split(",")} for mesh in meshes]
-    first = answer.found[0]
-    chosen = [meshes[0], *([first.stage.words] if first.stage else [])]
-    chosen += [f"optimizer over {', '.join(first.over)}"] * bool(first.over)
-    place = "ruled out"
-    if (published := {*choice.mesh.split(",")}) in orders:
-        own = answer.found[orders.index(published)]
-        place = f"row {orders.index(published) + 1}, {own.seconds / first.seconds:.2f} × its seconds"
-    ruled = {str(without_ones(each.mesh)): each.reason for each in answer.infeasible}
-    place = ruled.get(choice.mesh, place)
-    cells = (choice.name, f"`{choice.machine}`", choice.mesh, "; ".join(chosen), place, choice.source)
+    orders = [{*mesh_words(without_ones(found.mesh)).split(", ")} for found in answer.found]
+    place, own = "ruled out", None
+    if (published := {*choice.mesh.split(", ")}) in orders:
+        number = orders.index(published)
+        own = answer.found[number]
+        place = f"{number + 1} of {len(orders)}"
+        fastest = min(found.overlapped_seconds for found in answer.found)
+        factors = own.seconds / answer.found[0].seconds, own.overlapped_seconds / fastest
+        place += ", {:.2f} ×; {:.2f} ×".format(*factors) * bool(number)
+    ours = f"{own.published_seconds or own.seconds:.3g} s" if own else ""
+    cells = (
+        choice.name, f"`{choice.machine}`", f"`{choice.axes}`", choice.mesh, words(answer.found[0]), place,
+        f"{choice.published:.3g} s", ours, choice.why,
+    )  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
 

@@ -69,11 +69,13 @@ class Size(NamedTuple):
     head_size: int = 256
     vocabulary: int = 32_768
     is_tied: bool = False
+    kv_heads: int = 0  # as many as heads, unless said
 
     def config(self) -> dict[str, object]:
         return {
             "model_type": "llama", "hidden_size": self.width, "num_attention_heads": self.heads,
-            "num_key_value_heads": self.heads, "head_dim": self.head_size, "num_hidden_layers": self.layers,
+            "num_key_value_heads": self.kv_heads or self.heads, "head_dim": self.head_size,
+            "num_hidden_layers": self.layers,
             "intermediate_size": round(self.mlp * 2 / 3 / 512) * 512, "vocab_size": self.vocabulary,
             "torch_dtype": "bfloat16", "tie_word_embeddings": self.is_tied,
         }  # fmt: skip
@@ -103,6 +105,11 @@ SIZES = {
     "mpt-13b": Size(5120, 40, 20_480, 40, 128, 50_368, is_tied=True),
     "mpt-30b": Size(7168, 56, 28_672, 48, 128, 50_368, is_tied=True),
     "mpt-70b": Size(8192, 64, 32_768, 80, 128, 50_368, is_tied=True),
+    "gpt-145b": Size(12_288, 96, 49_152, 80, 128, 51_200, is_tied=True),
+    "gpt-530b": Size(20_480, 128, 81_920, 105, 160, 51_200, is_tied=True),
+    "gpt-1t": Size(25_600, 160, 102_400, 128, 160, 51_200, is_tied=True),
+    "gspmd-128b": Size(8192, 128, 65_536 * 3 // 2, 64, 128, 32_000, is_tied=True),
+    "palm-540b": Size(18_432, 48, 73_728 * 3 // 2, 118, 256, 256_000, is_tied=True, kv_heads=1),
 }  # fmt: skip
 
 FSDP_TENSOR = "fsdp+tensor"
@@ -155,13 +162,13 @@ RUNS = [
 ]  # fmt: skip
 
 
-def source_of(run: Run, folder: Path) -> str:
+def source_of(model: str, folder: Path) -> str:
     """A name of the catalogue, or the file of a configuration."""
-    if run.model not in SIZES:
-        return run.model
-    place = folder / run.model
+    if model not in SIZES:
+        return model
+    place = folder / model
     place.mkdir(exist_ok=True)
-    (place / "config.json").write_text(json.dumps(SIZES[run.model].config()))
+    (place / "config.json").write_text(json.dumps(SIZES[model].config()))
     return str(place)
 
 
@@ -172,7 +179,7 @@ def estimate(run: Run, folder: Path) -> ModelStep:
 
     axes = {name: int(size) for name, size in (axis.split("=") for axis in run.mesh.split(","))}
     report = shardviz.model(
-        source_of(run, folder),
+        source_of(run.model, folder),
         rules=run.rules,
         mesh=Mesh(tuple(axes), tuple(axes.values()), tuple(range(run.devices))),
         machine=run.machine,

@@ -154,6 +154,16 @@ def test_tensor_parallelism_of_attention_splits_the_heads():
     assert specs["WQ"].dims[1] == specs["WO"].dims[0] == ("tensor",)
 
 
+def test_the_scale_of_a_norm_has_no_experts():
+    question = question_from_text(
+        "N[b,d] = X[b,d] * S[d]; Y = N * W[d,f]",
+        named_machine("v5e:2x4"),
+        parse_axes("data,expert"),
+        sizes="b=8,d=8,f=8",
+    )
+    assert question.roles.experts == set()
+
+
 def test_an_expert_axis_splits_the_experts_and_brings_them_their_tokens():
     sizes = "b=16,t=64,d=512,e=8,f=2048,c=32"
     question = asked(EXPERTS, "v5e:2x4", "data=2,expert=4", sizes)

@@ -91,6 +91,39 @@ def test_gradients_of_parts_of_the_batch_are_added_up(axes, times):
     assert held == pytest.approx(max(kept, gradients) - kept / 4 - gradients, abs=largest)
 
 
+def test_gradients_over_data_are_added_up_whole_and_scattered_once():
+    training = Training("none", Optimizer("adam", over=("data",)))
+    one, four = (best("data", training, microbatches=count).found[0] for count in (1, 4))
+    assert dict(four.time.communication) == pytest.approx(dict(one.time.communication))
+    kept, gradients = 16 * EXAMPLES // 16 * 2 * (MODEL + 2 * HIDDEN), 16 * 2 * MODEL * HIDDEN * 4
+    held = one.memory_bytes - four.memory_bytes
+    assert held == pytest.approx(kept - kept / 4 - gradients, abs=EXAMPLES // 16 * 4 * HIDDEN)
+
+
+def test_a_pipeline_gathers_what_fsdp_shards_for_each_microbatch():
+    """A stage that gathered all its layers once would hold them whole, as with `data`."""
+    sent = [
+        dict(best("pipeline=2,fsdp=8", microbatches=count).found[0].time.communication)[("fsdp",)]
+        for count in (8, 16)
+    ]
+    assert sent[1] == pytest.approx(2 * sent[0])
+
+
+def test_stages_of_unequal_layers_take_as_long_as_the_longest():
+    """Of 16 layers three stages have 6, 5 and 5: of 18 each has 6."""
+    answers = {}
+    for layers in (16, 18):
+        program, machine = MLP.replace("x 16", f"x {layers}"), named_machine("h100:3x8")
+        axes = parse_axes("pipeline=3,data=8")
+        question = question_from_text(program, machine, axes, sizes=SIZES, training=PLAIN, interleave=1)
+        (answers[layers],) = best_meshes(question).found
+    assert answers[16].seconds == pytest.approx(answers[18].seconds)
+    assert answers[16].memory_bytes == answers[18].memory_bytes
+    assert answers[16].utilisation == pytest.approx(answers[18].utilisation * 16 / 18)
+    (ruled_out,) = best("pipeline=32", machine="h100:4x8").infeasible
+    assert ruled_out.reason == "16 layers are fewer than 32 parts of a pipeline"
+
+
 def test_a_batch_is_taken_in_parts_only_where_memory_is_lacking():
     training, wide = Training("none", Optimizer("adam")), "b=512Ki,d=2Ki,f=8Ki"
     assert best("fsdp,tensor", training).found[0].stage is None

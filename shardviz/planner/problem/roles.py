@@ -64,7 +64,7 @@ def roles_of(problem: Problem) -> Roles:
     experts = {
         dim
         for part in forward.parts
-        if part.function == "multiply" and len(part.operands) > 1
+        if part.function == "multiply" and len(part.operands) > 1 and part.einsum.contracted
         for dim in part.einsum.result
         if all(dim in dims for dims in part.einsum.operands)
         and any(operand.name in parameters for operand in part.operands)

@@ -8,10 +8,11 @@ a bound for all shardings on a mesh; the best sharding met on the way is the ans
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, permutations
-from math import gcd, inf, prod
+from math import ceil, gcd, inf, prod
 from operator import itemgetter
 
 from shardviz.errors import QuestionError
@@ -61,7 +62,7 @@ CLOSE = 1e-3
 MAX_MESHES = 20_000
 MAX_INTERLEAVE = 8
 """Runs of layers of a stage."""
-COPYING = ("data", "fsdp")
+COPYING = ("data", "fsdp", "expert")
 """Kinds of axes that split the examples."""
 SLOW = 2.0
 """A mesh that takes as many times the best one's seconds is slow: no batch is taken in parts there."""
@@ -329,11 +330,11 @@ def _in_order(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays]
     """The best on a mesh whose axes stay in their order."""
     pipeline = next((axis.name for axis in question.axes if axis.kind == "pipeline"), "")
     stages = mesh.axis_size(pipeline) if pipeline else 1
-    layers = question.problem.layers
-    runs = stages * (question.interleave or 1) if stages > 1 else 1
-    if layers % runs:
-        return InfeasibleMesh(mesh, f"{layers} layers are not divisible into {runs} parts of a pipeline"), 0
-    one = PipelineStage(pipeline, stages, layers / stages, 1)
+    layers, runs = question.problem.layers, question.interleave or 1
+    if stages > 1 and stages * runs > layers:
+        return InfeasibleMesh(mesh, f"{layers} layers are fewer than {stages * runs} parts of a pipeline"), 0
+    # Where the layers do not divide evenly, a step waits for the stages that have one more.
+    one = PipelineStage(pipeline, stages, runs * ceil(layers / (stages * runs)) if stages > 1 else layers, 1)
     optimizer = question.training.optimizer if question.training else None
     names = (axis.name for axis in question.axes if axis.kind == "data")
     copies = tuple(name for name in names if mesh.axis_size(name) > 1)
@@ -403,17 +404,15 @@ def _best_stages(
         return looked_at[here]
     if isinstance(result, InfeasibleMesh) and microbatches is None:
         # More parts hold less, but for gradients that then lie beside activations. Fewer are faster.
-        low, left = here[0], examples // here[0]
-        high = low * (left & -left)
-        look_at(high, runs)
-        if (high, runs) not in looked_at or isinstance(looked_at[high, runs][0], InfeasibleMesh):
+        def fits(count: int) -> bool:
+            look_at(count, runs)
+            return isinstance(looked_at[count, runs][0], MeshSharding)
+
+        more = [count for count in range(here[0] + 1, examples + 1) if examples % count == 0]
+        more = [count for count in more if runs == 1 or count % one.stages == 0]
+        if not more or not fits(more[-1]):
             return min(looked_at.values(), key=_order)
-        while low * 2 < high:
-            middle = low << (high // low).bit_length() // 2
-            look_at(middle, runs)
-            is_too_few = isinstance(looked_at[middle, runs][0], InfeasibleMesh)
-            low, high = (middle, high) if is_too_few else (low, middle)
-        here = high, runs
+        here = more[bisect_left(more, True, key=fits)], runs
     while True:
         count, runs = here
         for near in (2 * count, runs), (count // 2, runs), (count, 2 * runs), (count // 2, 2 * runs):

@@ -96,12 +96,14 @@ class DirectWays:
 
 class MovedArray(NamedTuple):
     """An array as its moves are priced: of one microbatch, if there are several. A step moves it so many
-    `times` and reduces its partial sums `sums` times: once where each device adds up those of all of them."""
+    `times`, but over the axes `over`, and reduces its partial sums, `sums` times: once where each device adds
+    up those of all of them."""
 
     shape: Shape
     dtype: str
     times: int = 1
     sums: int = 1
+    over: Axes = ()
 
 
 class DirectPrices:
@@ -142,7 +144,7 @@ class DirectPrices:
 
     @remembered
     def _part(self, array: MovedArray, collective: DirectCollective) -> Part:
-        shape, dtype, times, sums = array
+        shape, dtype, times, sums, over = array
         before, after = (
             self.local_bytes(shape, dtype, dims) for dims in (collective.before, collective.after)
         )
@@ -155,7 +157,8 @@ class DirectPrices:
                 seconds = seconds_of(collective.op, axes, before // self._group_size(more), after)
                 cheapest = min(cheapest, (axes, seconds), key=lambda part: part[1])
         axes, seconds = cheapest
-        return axes, seconds * (sums if collective.op == "psum" else times)
+        is_sum = collective.op == "psum" or set(over).issuperset(collective.axes)
+        return axes, seconds * (sums if is_sum else times)
 
 
 @dataclass(frozen=True)
@@ -252,6 +255,7 @@ class ProgramTables:
         self.moves = DirectPrices(self._prices, rules.mesh, ways)
         self._held, self._stage = held, stage
         self._over, self._updated = _sharded_updates(problem, rules)
+        self._gradients = {gradient for _, gradient in problem.gradients}
         self._microbatches = 1 if stage is None else stage.microbatches
         roles = rules.roles
         self.arrays: dict[str, ShardedArray] = {argument.name: argument for argument in problem.arguments}
@@ -368,7 +372,10 @@ class ProgramTables:
         )
 
     def _bytes(self, array: ShardedArray, state: State) -> int:
-        return self.moves.local_bytes(array.shape, array.dtype, self._own(array, state)[0])
+        # Gradients of several parts of the batch are added up before they are scattered.
+        is_summed = self._microbatches > 1 and array.name in self._gradients
+        dims = (state if is_summed else self._own(array, state))[0]
+        return self.moves.local_bytes(array.shape, array.dtype, dims)
 
     def _own(self, array: ShardedArray, state: State) -> State:
         """The state of an array where the one that leads it has `state`."""
@@ -402,13 +409,12 @@ class ProgramTables:
         return tables
 
     def _moved(self, part: Statement, array: ShardedArray) -> MovedArray:
-        """An array of a statement as it is moved: an activation with each part of the batch, a parameter or
-        its gradient with each where one stage has all layers."""
-        roles, times = self.rules.roles, self._microbatches
-        if roles.examples.intersection(array.dims):
+        """An array of a statement as it is moved with each part of the batch, but once by the optimizer."""
+        times = self._microbatches
+        if self.rules.roles.examples.intersection(array.dims):
             return MovedArray(self._of_microbatch(array, array.shape, times), array.dtype, times, times)
-        is_once = part.phase == "optimizer" or self._stage is None or self._stage.stages > 1
-        return MovedArray(array.shape, array.dtype, 1 if is_once else times)
+        times = 1 if part.phase == "optimizer" else times
+        return MovedArray(array.shape, array.dtype, times, over=self._over)
 
     @cached_property
     def _memory(self) -> dict[str, Table]:
