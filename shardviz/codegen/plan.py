@@ -125,6 +125,9 @@ class _Writer:
         called = dict(zip(copies.given, self.arguments, strict=True))
         last_use = {copy: index for index, taken in enumerate(copies.taken) for copy in taken}
         for index, (step, made) in enumerate(zip(self.plan.steps, copies.made, strict=True)):
+            if step.is_beside:  # the code of its statement sends it
+                lines += self._wrapped(f"{index + 1}. {step.reason}")
+                continue
             operands = [called[copy] for copy in copies.taken[index]]
             alive = {name for copy, name in called.items() if last_use.get(copy, -1) > index}
             called[made] = self._free_name(step.array, alive)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from shardviz.lazy_names import LazyImports
@@ -40,10 +41,11 @@ class Step:
     or makes, `part` the number of its statement. `axes` are the mesh axes of the collective's groups, major
     first. `dim` is the first dimension that is gathered, scattered, sliced or padded; for all_to_all the one
     that becomes whole; None otherwise. `shape` is per device, of the larger of operand and result, and
-    `bytes` its bytes; for an einsum, its result's.
-    `wire_bytes`: what one device must send at least. `operands` are the arrays that an einsum or a function
-    takes, under `operand_specs`, which say which copy of an array that several statements use. `reason` is a
-    sentence with the numbers of the case, `short_reason` at most ten words of it."""
+    `bytes` its bytes; for an einsum, its result's. Where an array stays as it is, a ppermute sends a halo of
+    it to a neighbour, and an all_gather the sums of a softmax, of that `shape`. `wire_bytes`: what one device
+    must send at least. `operands` are the arrays that an einsum or a function takes, under `operand_specs`,
+    which say which copy of an array that several statements use. `reason` is a sentence with the numbers of
+    the case, `short_reason` at most ten words of it."""
 
     op: str
     array: str
@@ -62,6 +64,11 @@ class Step:
     function: str = ""
     operand_specs: tuple[PartitionSpec, ...] = ()
     short_reason: str = ""
+
+    @property
+    def is_beside(self) -> bool:
+        """It sends what a statement needs beside its operands, and its array stays as it is."""
+        return self.op in HLO_OPS and self.from_spec == self.to_spec
 
 
 @dataclass(frozen=True)
@@ -234,6 +241,19 @@ class PlanCopies:
             *zip((*einsum.operands, einsum.result), (*self.taken[index], self.made[index]), strict=True)
         ]
         rows = (row for dims, own in copies for row in zip(dims, self.shard(own), own[1].dims, strict=True))
-        starts = {dim: f"jax.lax.axis_index({axes_code(axes)}) * {size}" for dim, size, axes in rows if axes}
+        split = {dim: (size, axes) for dim, size, axes in rows if axes}
+        starts = {
+            dim: f"jax.lax.axis_index({axes_code(axes)}) * {size}" for dim, (size, axes) in split.items()
+        }
         sizes = functions.local_sizes((dims, self.shard(own)) for dims, own in copies)
-        return jax_code.LocalDims(sizes, starts)
+        groups, mesh = dict[str, tuple[str, str]](), self.plan.problem.mesh
+        for dim, (_, axes) in split.items():
+            # JAX's ppermute counts the members by the mesh's own order of the axes.
+            ordered = tuple(sorted(axes, key=[*mesh.axis_names, *axes].index))
+            counted = mesh.groups(ordered)[0]
+            numbers = [counted.index(position) for position in mesh.groups(axes)[0]]
+            pairs = str([*pairwise(numbers)])
+            if ordered == axes:
+                pairs = f"[(place, place + 1) for place in range({len(numbers) - 1})]"
+            groups[dim] = axes_code(ordered), pairs
+        return jax_code.LocalDims(sizes, starts, groups)

@@ -16,7 +16,7 @@ from shardviz.hardware.machine import PlacedMesh, assumed_machine, place_mesh
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.problem import WRITTEN, Objective, Problem
 from shardviz.planner.program_planner import ArrayUses, StatementChoices, planned_program
-from shardviz.planner.reasons import MOVE_REASONS, MoveReason, explain_einsum
+from shardviz.planner.reasons import MOVE_REASONS, MoveReason, explain_beside, explain_einsum
 from shardviz.planner.statements.axis_pool import MOST_CUT, MOST_ORDERED, AxisPool
 from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
 from shardviz.planner.statements.statement_ways import (
@@ -25,7 +25,7 @@ from shardviz.planner.statements.statement_ways import (
     TreePlanner,
     cannot_be_had,
 )
-from shardviz.planner.statements.work_split import PlannedStatement, case_of
+from shardviz.planner.statements.work_split import PlannedStatement, case_of, steps_beside
 from shardviz.planner.states.moves import PathMove, State, move_step, spec_of
 from shardviz.planner.states.paths import CheapestPaths, FreePaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices, SearchTooLongError
@@ -260,8 +260,15 @@ def plan_steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterato
             # The largest of all parts is taken at once.
             largest = PathMove("pmax", split.largest, None, split.made, split.result)
             behind.insert(0, (part.result, (move_step(part.result, mesh, largest),)))
+        specs = map(spec_of, (*split.operands, split.made))
+        beside = [
+            replace(step, part=number, reason=reason, short_reason=short)
+            for step in steps_beside(mesh, part, (*specs,))
+            for short, reason in [explain_beside(one, step)]
+        ]
         for is_behind, arrays in enumerate((one.before, behind)):
             if is_behind:
+                yield from (step for step in beside if step.array != part.result.name)
                 spec, result = spec_of(split.made), part.result
                 shape = shard_shape(result.shape, spec, mesh)
                 function = "" if part.function == "multiply" else WRITTEN.get(part.function, part.function)
@@ -277,6 +284,7 @@ def plan_steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterato
                     operand_specs=tuple(map(spec_of, split.operands)),
                     short_reason=short,
                 )
+                yield from (step for step in beside if step.array == part.result.name)
             for array, moves in arrays:
                 for move, following in zip_longest(moves, moves[1:]):
                     why = MoveReason(one, next_input, array, move, following, moves[-1].to_spec)

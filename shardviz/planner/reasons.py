@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from shardviz.planner.plan import Step, axes_words
 from shardviz.planner.problem import WRITTEN, Statement
+from shardviz.planner.problem.functions import shared_positions
 from shardviz.planner.statements.work_split import PlannedStatement
 from shardviz.planner.states.moves import Axes, Dims, spec_of, state_of
 from shardviz.sharding import PartitionSpec, ShardedArray, shard_shape
@@ -42,6 +43,26 @@ def explain_einsum(choice: PlannedStatement) -> Reason:
     parts = f"{share} {' and '.join(summed)}"
     why = f"{doing} locally; each covers {parts}, so {what}."
     return f"each covers {share} {'·'.join(summed)}: {short}", why
+
+
+def explain_beside(choice: PlannedStatement, step: Step) -> Reason:
+    """A halo that each device takes from the one before or gives back to it, or the sums of a softmax."""
+    part, along = choice.part, choice.part.whole[0]
+    over, name = axes_words(step.axes), step.array
+    sends = f"each device sends {step.wire_bytes:,} bytes"
+    if step.op == "all_gather":
+        every = f"the sums of all of {along}"
+        why = (
+            f"Each row of the softmax needs {every}, of which a device along {over} has its shard's: {sends}."
+        )
+        return f"{part.function} needs {every}, split over {over}", why
+    _, rows = shared_positions(part) or ("", 0)
+    halo = f"{rows:,} position{'s' * (rows > 1)} of {along}"
+    if name == part.result.name:
+        why = f"A device along {over} has gradients of the {halo} before its shard of {name}"
+        return f"gradients of {halo} go back to their device", f"{why}: they are added there; {sends}."
+    short = f"{part.function} needs {halo} before each shard"
+    return short, f"{short[0].upper()}{short[1:]} of {name}, from the device before along {over}: {sends}."
 
 
 def _doing(part: Statement, pieces: Sequence[str]) -> str:

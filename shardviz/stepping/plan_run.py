@@ -182,6 +182,9 @@ def small_run(plan: Plan) -> PlanRun:
     if plan.problem.mesh.size > MAX_SHOWN_DEVICES:
         many = f"a plan is played on up to {MAX_SHOWN_DEVICES:,} devices, and {plan.problem.mesh} has more"
         raise QuestionError(many, "use a smaller mesh, or --step N for the rounds of one collective")
+    if beside := next((step for step in plan.steps if step.is_beside), None):
+        what = f"{plan.problem.parts[beside.part].function} sends a part of {beside.array}"
+        raise QuestionError(f"{what}, which is not played", "use --step N for the rounds of one collective")
     problem = replace(plan.problem, layers=1)
     rows = _rows(problem)
     small = problem.resized(_small_sizes(replace(plan, problem=problem))).with_arrays(

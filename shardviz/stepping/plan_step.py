@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +17,7 @@ from shardviz.hardware.group_links import group_links
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.hardware.topology import Torus
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
-from shardviz.sharding import Layout, Mesh, ShardedArray
+from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import finest_parts, in_parts
 from shardviz.stepping.question import (
     CollectiveQuestion,
@@ -87,6 +89,10 @@ def _before(plan: Plan, step: Step) -> Layout:
         for array in (*part.operands, part.result)
         if array.name == step.array
     ).with_spec(step.from_spec)
+    if step.is_beside:  # what each device sends as a vector
+        count = math.prod(step.shape) * (mesh.group_size(step.axes) if step.op == "ppermute" else 1)
+        spec = PartitionSpec((step.axes,))
+        return Layout(ShardedArray(array.name, array.dims[:1], (count,), step.dtype, spec), mesh)
     # A plan pads a dimension that does not divide, as the compiler does.
     shape = tuple(
         size * parts for size, parts in zip(array.shard_shape(mesh), step.from_spec.parts(mesh), strict=True)
@@ -97,7 +103,7 @@ def _before(plan: Plan, step: Step) -> Layout:
 def _final(step: Step, before: Layout) -> tuple[str, tuple[int, ...]]:
     """The spec after the step, and the holders of its parts in order: where dimension 0 alone has parts."""
     is_stacked = step.op == "all_gather" and not moved_axes(step, before.mesh).is_of_one_dim
-    if any(step.to_spec.dims[1:]) or step.to_spec.unreduced or is_stacked:
+    if step.is_beside or any(step.to_spec.dims[1:]) or step.to_spec.unreduced or is_stacked:
         return "", ()
     after = Layout(before.array.with_spec(step.to_spec), before.mesh)
     first: dict[int, int] = {}
@@ -120,6 +126,9 @@ def _operation(step: Step, before: Layout, mesh: Mesh) -> Operation:
         return PSum(step.axes)
     if step.op == "pmax":
         return PMax(step.axes)
+    if step.is_beside:
+        pairs = pairwise(range(mesh.group_size(step.axes)))
+        return AllGather(step.axes, axis=0) if step.op == "all_gather" else PPermute(step.axes, tuple(pairs))
     if step.op == "ppermute":
         return PPermute(step.axes, _permutation(step, before, mesh))
     moved = moved_axes(step, mesh)

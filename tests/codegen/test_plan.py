@@ -188,6 +188,15 @@ PROGRAMS = {
         "Y[b_X,t_Y,d] = dropout(rotary(H * O[e_Y,d], t), M[b_X,t_Y,d], 0.25)",
         "b=4,t=8,d=8,e=16,k=3",
     ),
+    "halos": (
+        "U = conv(X[b_X,t_Y,d], C[k,d], t); O[b_X,t_Y,n,h] = window_attention(reshape(U, d=nh), "
+        "K[b_X,s_Y,n,h], K, 4)",
+        "b=2,t=256,n=4,h=128,k=3",
+    ),
+    "shared rows": (
+        "O[b_X,t,n,h] = attention(Q[b_X,t,n,h], K[b_X,s_Y,n,h], K); Y[b_X,t,d] = O * W[n,h,d]",
+        "b=2,t=1,s=1024,n=2,h=64,d=8",
+    ),
     "logits": (
         "E = take(W[v_Y,d], T[b_X,t]); N = rms_norm(E, d, g[d]); L[b_X,t,v_Y] = N * W[v,d]",
         "b=4,t=8,d=32,v=64",
@@ -200,7 +209,9 @@ PROGRAMS = {
 def test_programs_of_other_functions_give_the_result_of_one_device(capsys, name):
     text, sizes = PROGRAMS[name]
     problem = problem_from_text(text, mesh=parse_mesh("X=2,Y=4"), sizes=sizes, dtype="f32")
-    said = run(plan_code(plan(problem)), capsys)
+    found = plan(problem)
+    assert any(step.is_beside for step in found.steps) == (name in ("halos", "shared rows"))
+    said = run(plan_code(found), capsys)
     assert said.endswith("the result is the same as on one device\n")
 
 
@@ -213,6 +224,7 @@ def test_programs_of_other_functions_give_the_result_of_one_device(capsys, name)
         pytest.param("recurrence", Training("layer"), marks=pytest.mark.slow),
         pytest.param("attention", Training("dots"), marks=pytest.mark.slow),
         pytest.param("scores", Training("dots"), marks=pytest.mark.slow),
+        pytest.param("halos", Training("none"), marks=pytest.mark.slow),
     ],
 )
 def test_train_steps_by_hand_give_the_gradients_of_jax(capsys, name, training):

@@ -32,6 +32,12 @@ Spec = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
 """The parts of mesh axes, by number, that split each dimension, and over which sums are pending."""
 
 
+HALOS = {"conv": (0,), "conv_weight_gradient": (1,), "window_attention": (1, 2)}
+HALOS |= {"window_attention_query_gradient": (2, 3), "conv_gradient": (-1,)}
+HALOS |= {f"window_attention_{word}_gradient": (-1,) for word in ("key", "value")}
+"""The arrays of functions, the result last, of which devices exchange positions with their neighbours."""
+
+
 class PlanError(Exception):
     """A plan that does not compute what it should: always a bug of the planner."""
 
@@ -266,6 +272,9 @@ class Execution:
         return np.broadcast_to(found.reshape(*grid, *after), (*self.grid.sizes, *after))
 
     def _moved(self, step: Step) -> Held:
+        takes = self.plan.problem.parts[step.part].function in ("attention", "causal_attention", *HALOS)
+        if step.from_spec == step.to_spec and takes:  # what it brings, its statement takes
+            return self.held[step.array]
         before = self._copy(step, step.array, step.from_spec)
         goal = self.grid.spec(step.to_spec)
         group = self.grid.parts(step.axes)
@@ -394,10 +403,90 @@ class Execution:
                 raise PlanError(f"{dim}={size} is cut into {parts}")
             lengths.setdefault(dim, self._padded(size) // parts)
             indices[dim] = self._indices(lengths[dim], split)
-        data = evaluated(part, [held.data for held in operands], count, indices, lengths)
+        own = [held.data for held in operands]
+        named = [*zip(part.einsum.operands, operands, strict=True)]
+        splits = {dim: split for dims, held in named for dim, split in zip(dims, held.spec[0], strict=True)}
+        beside = {
+            one.array for one in self.plan.steps if one.part == step.part and one.from_spec == one.to_spec
+        }
+        split = splits.get(part.whole[0], ()) if part.whole else ()
+        if split and part.function in HALOS:
+            data = self._beside_neighbours(part, own, indices, lengths, split, beside)
+        elif split and part.function in ("attention", "causal_attention"):
+            if part.result.name not in beside:
+                raise PlanError(f"{part.result.name} is made without the sums of its rows")
+            data = self._of_shared_rows(part, own, indices, lengths, split)
+        else:
+            data = evaluated(part, own, count, indices, lengths)
         if not self.padded and tuple(step.shape) != data.shape[count:]:
             raise PlanError(f"{part.result.name} is {data.shape[count:]}, the plan says {step.shape}")
         return Held(self._without_padding(part, data, indices), goal, part.result.shape)
+
+    def _of_shared_rows(
+        self,
+        part: Statement,
+        operands: Sequence[Values],
+        indices: Mapping[str, Values],
+        lengths: Mapping[str, int],
+        split: tuple[int, ...],
+    ) -> Values:
+        """Attention to the keys of a device, weighed by what they have of the exponentials of all."""
+        count, query, result = len(self.grid.sizes), part.einsum.operands[0], part.einsum.result
+        own = evaluated(part, operands, count, indices, lengths)
+        sums = value(replace(part, function=f"{part.function}_sums"), operands, count, indices)
+        share = np.exp(sums - np.log(np.exp(sums).sum(axis=split, keepdims=True)))
+        labels = {dim: count + number for number, dim in enumerate(dict.fromkeys((*query, *result)))}
+        rows = [labels[dim] for dim in query if dim != part.whole[1]]
+        devices, made = range(count), [labels[dim] for dim in result]
+        return np.asarray(np.einsum(own, [*devices, *made], share, [*devices, *rows], [*devices, *made]))
+
+    def _beside_neighbours(
+        self,
+        part: Statement,
+        operands: Sequence[Values],
+        indices: dict[str, Values],
+        lengths: dict[str, int],
+        split: tuple[int, ...],
+        beside: set[str],
+    ) -> Values:
+        """A statement on shards with more positions in front: those of neighbours, or zeros."""
+        count, along, halo = len(self.grid.sizes), part.whole[0], HALOS[part.function]
+        rows = int(part.number or lengths[part.whole[-1]]) - 1
+        if rows and any(part.arrays[number].name not in beside for number in halo):
+            raise PlanError(f"{part.result.name} is made without a halo")
+        if rows > lengths[along]:
+            raise PlanError(f"a halo of {rows} positions of shards of {lengths[along]}")
+        # A backward kernel has the keys and values that came for its first gradient.
+        takes = range(len(operands)) if part.function.startswith("window") else halo
+        longer = []
+        for number, (x, dims) in enumerate(zip(operands, part.einsum.operands, strict=True)):
+            if along in dims:
+                axis = count + dims.index(along)
+                front = x.take(range(x.shape[axis] - rows, x.shape[axis]), axis=axis)
+                front = self._shifted(front, split, 1) if number in takes else np.zeros_like(front)
+                x = np.concatenate([front, x], axis=axis)
+            longer.append(x)
+        indices, own = dict(indices), indices[along]
+        front = own[..., :1] + np.arange(-rows, 0)
+        indices[along] = np.concatenate([np.where(front < 0, -(10**9), front), own], axis=-1)
+        made = evaluated(part, longer, count, indices, lengths | {along: lengths[along] + rows})
+        if along not in part.einsum.result:
+            return made
+        axis = count + part.einsum.result.index(along)
+        front, made = np.split(made, [rows], axis=axis)
+        if -1 in halo:
+            back = self._shifted(front, split, -1)
+            zeros = np.zeros_like(made.take(range(made.shape[axis] - rows), axis=axis))
+            made = made + np.concatenate([zeros, back], axis=axis)
+        return made
+
+    def _shifted(self, data: Values, split: tuple[int, ...], by: int) -> Values:
+        """What the device before along some parts has, or the one behind; zeros at the end."""
+        order = [*split, *(axis for axis in range(data.ndim) if axis not in split)]
+        flat = data.transpose(order).reshape(self.grid.count(split), -1)
+        moved = np.zeros_like(flat)
+        moved[max(0, by) : len(flat) + min(0, by)] = flat[max(0, -by) : len(flat) - max(0, by)]
+        return moved.reshape([data.shape[axis] for axis in order]).transpose(np.argsort(order))
 
     def _statement_of(self, step: Step, operands: list[Held]) -> Statement:
         """The statement that a step runs: one of the program, or the sum of one array."""

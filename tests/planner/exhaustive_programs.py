@@ -167,11 +167,13 @@ def splits(space: Space, part: Statement) -> Iterator[Split]:
     merged = dict(part.merged)
     arrays = (*part.operands, part.result)
     sizes = {dim: size for array in arrays for dim, size in zip(array.dims, array.shape, strict=True)}
-    names = list(sizes)
+    names, is_conv = list(sizes), part.function == "conv"
     open_dims = [
         number
         for number, dim in enumerate(names)
-        if dim not in part.whole and dim not in merged and all(array.dims.count(dim) < 2 for array in arrays)
+        if dim not in (part.whole[1:] if is_conv else part.whole)
+        and dim not in merged
+        and all(array.dims.count(dim) < 2 for array in arrays)
     ]
     for chosen in assignments(space, len(names), open_dims, [sizes[dim] for dim in names]):
         split = dict(zip(names, chosen, strict=True))
@@ -182,6 +184,15 @@ def splits(space: Space, part: Statement) -> Iterator[Split]:
         idle = [atom for atom in space.every if atom not in used]
         dims = [tuple(split[dim] for dim in array.dims) for array in arrays]
         cost = _work(space, part, split)
+        if is_conv and split[part.along]:
+            # A halo of all positions but one of the taps, of shards as long at least.
+            rows = sizes[part.whole[-1]] - 1
+            pairs = zip(part.operands[0].dims, part.operands[0].shape, strict=True)
+            own = [rows if dim == part.along else size // space.count(split[dim]) for dim, size in pairs]
+            if rows > sizes[part.along] // space.count(split[part.along]):
+                continue
+            size = array_bytes(own, part.operands[0].dtype)
+            cost = add(cost, space._price("ppermute", split[part.along], size, size))
         every = tuple(range(len(part.operands)))
         if function.linearity == "none":
             ways: list[tuple[int, ...]] = [()]

@@ -111,11 +111,15 @@ def value(
         return x.reshape(*x.shape[:devices], *(1,) * dims, *x.shape[devices:])
 
     def soft(x: Values, along: int) -> Values:
-        raised = np.exp(x - x.max(axis=along, keepdims=True))
-        return np.asarray(raised / raised.sum(axis=along, keepdims=True))
+        raised = np.exp(x - np.maximum(x.max(axis=along, keepdims=True), -1e300))  # of -inf alone: nothing
+        return np.asarray(raised / np.maximum(raised.sum(axis=along, keepdims=True), 1e-300))
 
     def attention_weights(dims: Sequence[Dims], values: Sequence[Values]) -> tuple[Dims, Values]:
         """The dimensions of the scores, the keys' last, and what each has of its row's softmax."""
+        order, scores = attention_scores(dims, values)
+        return order, soft(scores, -1)
+
+    def attention_scores(dims: Sequence[Dims], values: Sequence[Values]) -> tuple[Dims, Values]:
         (query, keys, *_), (along, size, *_) = dims, part.whole
         sequence = query[keys.index(along)]
         order = (*(dim for dim in query if dim not in (sequence, size)), sequence, along)
@@ -125,7 +129,7 @@ def value(
             before = held(sequence)[..., None] - held(along)[..., None, :]
             hidden = (before < 0) | (before >= (part.number or np.inf))
             scores = np.where(beside(hidden, len(order) - 2), -np.inf, scores)
-        return order, soft(scores, -1)
+        return order, np.asarray(scores)
 
     root = math.sqrt(sum(whole[dim] for dim in part.whole[1:]))
 
@@ -236,6 +240,12 @@ def value(
             rows = beside(held(dims[0][0]), len(dims[1]))
             chosen = np.asarray(places[..., None] == rows, dtype=table.dtype)
             return einsum([dims[0], (*dims[1], dims[0][0])], [table, chosen], result)
+        case "attention_sums" | "causal_attention_sums":
+            # What the executor weighs the parts of a row by.
+            order, scores = attention_scores(dims, operands)
+            with np.errstate(divide="ignore"):
+                sums = np.log(np.exp(scores).sum(-1))
+            return einsum([order[:-1]], [sums], [dim for dim in dims[0] if dim != part.whole[1]])
         case "attention" | "causal_attention" | "window_attention":
             order, weights = attention_weights(dims, operands)
             return einsum([order, dims[2]], [weights, operands[2]], result)

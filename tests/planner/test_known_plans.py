@@ -7,7 +7,10 @@ import pytest
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.planner.problem.reading import problem_from_text
+from shardviz.planner.problem.training import Training
+from shardviz.planner.training import with_backward
 from shardviz.sharding import PartitionSpec
+from tests.planner.executor import prove
 
 BOOK = "b=8,d=2048,f=8192"
 LARGE = "b=4096,d=2048,f=8192"
@@ -190,3 +193,59 @@ def test_of_plans_that_take_equally_long_the_one_that_sends_less_is_chosen():
     assert [(op, array, axes, sent) for op, array, axes, _, sent in found] == [
         ("psum_scatter", "Out", "X Y", 28)
     ]
+
+
+def proved(text, mesh, sizes, backward=False):
+    """The steps of a plan that gives the numbers of the program, as above."""
+    problem = problem_from_text(text, mesh=parse_mesh(mesh), sizes=sizes)
+    found = plan(with_backward(problem, Training()) if backward else problem)
+    prove(found)
+    ops = [step for step in found.steps if step.op not in ("einsum", "apply", "slice")]
+    return [(step.op, step.array, " ".join(step.axes), step.wire_bytes) for step in ops]
+
+
+def test_a_convolution_takes_the_positions_before_a_shard_from_the_neighbour():
+    """Of 4 taps 3 positions of 2 × 256 elements of bf16; gradients of as many go back."""
+    text, sizes = "O[b,t_Y,d] = conv(X[b,t_Y,d], W[k,d], t)", "b=2,t=512,d=256,k=4"
+    one = 3 * 2 * 256 * 2
+    assert proved(text, "X=1,Y=4", sizes) == [("ppermute", "X", "Y", one)]
+    assert proved(text, "X=1,Y=4", sizes, backward=True) == [
+        ("ppermute", "X", "Y", one),
+        ("ppermute", "dX", "Y", one),
+        ("ppermute", "X", "Y", one),
+        ("psum", "dW", "Y", 2 * 3 * 4 * 256 * 2 // 4),
+    ]
+
+
+@pytest.mark.parametrize(("window", "op"), [(9, "ppermute"), (33, "ppermute"), (34, "all_gather")])
+def test_local_attention_takes_a_halo_where_a_shard_is_as_long(window, op):
+    """Shards of 32 positions of 4 × 128 elements of bf16; a gather sends 3/4 of all."""
+    text = f"O[b,t_Y,n,h] = window_attention(Q[b,t_Y,n,h], K[b,s_Y,n,h], V[b,s_Y,n,h], {window})"
+    rows = window - 1 if op == "ppermute" else 3 * 32
+    found = proved(text, "Y=4", "b=1,t=128,n=4,h=128")
+    assert found == [(op, name, "Y", rows * 4 * 128 * 2) for name in "KV"]
+
+
+def test_gradients_of_local_attention_send_halos_alone():
+    text = "O[b,t_Y,n,h] = window_attention(Q[b,t_Y,n,h], K[b,s_Y,n,h], V[b,s_Y,n,h], 5)"
+    found = proved(text, "Y=4", "b=1,t=512,n=4,h=128", backward=True)
+    names = ["K", "V", "K", "V", "dK", "dV"]
+    assert found == [("ppermute", name, "Y", 4 * 4 * 128 * 2) for name in names]
+
+
+def test_a_query_of_a_split_cache_reduces_its_parts_of_the_softmax():
+    """Flash decoding: the sums of 2 × 16 rows of each of 4 shards, f32, then the sums of the values."""
+    text = "O[b,t,n,h] = attention(Q[b,t,n,h], K[b,s_Y,n,h], V[b,s_Y,n,h])"
+    assert proved(text, "Y=4", "b=2,t=1,s=8192,n=16,h=128") == [
+        ("all_gather", "O", "Y", 3 * 2 * 16 * 4),
+        ("psum", "O", "Y", 2 * 3 * 2 * 16 * 128 * 2 // 4),
+    ]
+
+
+@pytest.mark.parametrize("function", ["attention", "causal_attention"])
+def test_any_attention_may_split_its_keys(function):
+    text = f"O[b_X,t,n,d] = {function}(Q[b_X,t,n,h], K[b_X,s_Y,n,h], V[b_X,s_Y,n,d])"
+    problem = problem_from_text(text, mesh=parse_mesh("X=2,Y=4"), sizes="b=2,t=8,s=8,n=1,h=64,d=32")
+    found = plan(problem, objective="bytes")
+    assert [step.array for step in found.steps if step.is_beside] == ["O"]
+    prove(found)

@@ -21,6 +21,7 @@ from shardviz.planner.plan import Plan
 from shardviz.planner.planner import Planner, is_searched_anywhere, plan
 from shardviz.planner.pricing.priced_plan import HBM, PricedPlan, PricedStep
 from shardviz.planner.problem import Problem
+from shardviz.planner.statements.work_split import steps_beside
 from shardviz.planner.states.moves import PathMove, move_step, state_of
 from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh, array_bytes
@@ -207,6 +208,12 @@ def resized(plan: Plan, dim: str, size: int) -> Plan:
     mesh = plan.problem.mesh
     problem = resized_problem(plan.problem, dim, size)
     arrays = {array.name: array for array in problem.arrays}
+    beside = {
+        (work.part, own.array): own
+        for work in plan.steps
+        if work.op == "apply"
+        for own in steps_beside(mesh, problem.parts[work.part], (*work.operand_specs, work.to_spec))
+    }
     steps = []
     for step in plan.steps:
         array = arrays[step.array]
@@ -215,7 +222,8 @@ def resized(plan: Plan, dim: str, size: int) -> Plan:
             steps.append(replace(step, shape=shape, bytes=array_bytes(shape, step.dtype)))
         else:
             states = state_of(step.from_spec, mesh), state_of(step.to_spec, mesh)
-            own = move_step(array, mesh, PathMove(step.op, step.axes, step.dim, *states))
+            move = PathMove(step.op, step.axes, step.dim, *states)
+            own = beside[step.part, step.array] if step.is_beside else move_step(array, mesh, move)
             steps.append(replace(step, shape=own.shape, bytes=own.bytes, wire_bytes=own.wire_bytes))
     return replace(plan, problem=problem, steps=tuple(steps))
 

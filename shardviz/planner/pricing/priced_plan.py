@@ -224,7 +224,8 @@ def _resident(plan: Plan, bytes_of: Callable[[str, PartitionSpec], int]) -> list
         if step.array in replaced and step.array not in newest:
             number = newest[replaced[step.array]]
             spans[number] = (*spans[number][:2], index - 1)
-        make(copies.made[index], step.to_spec, index)
+        if not step.is_beside:
+            make(copies.made[index], step.to_spec, index)
     use(copies.taken[-1], last)
     return [tuple(one for one, start, stop in spans if start <= index <= stop) for index in range(last + 1)]
 
@@ -268,6 +269,8 @@ class PricedPlan:
                 part, (operands, result) = next(taken)
                 shapes = [operand.shard_shape(mesh) for operand in operands]
                 work = local_work(part, shapes, result.shard_shape(mesh))
+            elif step.is_beside:
+                work = (0, 2 * step.bytes, "")
             elif step.op != "slice":
                 ends = (bytes_of(step.array, spec) for spec in (step.from_spec, step.to_spec))
                 work = (0, sum(ends), "")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
@@ -64,7 +64,10 @@ class LocalFunction:
     result; `few` is the usual size of the last dimension in `Statement.whole`, of which a function that
     `halves` takes halves. One that `joins` has a dimension as long as those in `whole` together; the one in
     `whole` of a function that `lies_within` is a part of `Statement.along`, from its number on. With
-    `in_place` the result takes the place of the first operand."""
+    `in_place` the result takes the place of the first operand. Where devices split `Statement.whole[0]`, each
+    has a `halo` of these arrays, by number: the positions before its shard of an operand come from the device
+    before, gradients of those of the result, -1, go back to it. What `shares_rows` makes of its own keys is
+    weighed by the sums of all, and is a partial sum."""
 
     operands: int | None
     linearity: Linearity
@@ -87,6 +90,8 @@ class LocalFunction:
     lies_within: bool = False
     in_place: bool = False
     halves: bool = False
+    halo: tuple[int, ...] = ()
+    shares_rows: bool = False
 
     def may_pend(self, operand: int) -> bool:
         """This operand may come with pending sums, alone or with all others by `linearity`."""
@@ -160,12 +165,16 @@ def _attention(name: str, is_causal: bool = True) -> LocalFunction:
         takes = (GRADIENT, *range(len(part.operands)))
         return tuple(Derivative(f"{name}_{word}_gradient", takes) for word in [*words][: len(takes) - 1])
 
+    has_halo = name == "window_attention"
     for operand, (word, flops) in enumerate(words.items()):
 
         def code(written: JaxCode, operand: int = operand) -> str:
             return written.gradient(JaxCode.attention, operand, range(len(written.operands) - 1))
 
-        _GRADIENTS[f"{name}_{word}_gradient"] = _of_first(None, flops, code, **fields)
+        # What comes for the first of a backward kernel's gradients is there for the others.
+        halo = ((2, 3) if word == "query" else (-1,)) if has_halo else ()
+        _GRADIENTS[f"{name}_{word}_gradient"] = _of_first(None, flops, code, halo=halo, **fields)
+    fields |= {"halo": (1, 2)} if has_halo else {"shares_rows": True}
     return LocalFunction(3, "product", 2, JaxCode.attention, derivatives, linear_in=(2,), **fields)
 
 
@@ -292,9 +301,13 @@ PROGRAM_FUNCTIONS = {
         "product",
         2,
         JaxCode.conv,
-        (_by_jax("conv", JaxCode.conv, 0, 2, 1), _by_jax("conv_weight", JaxCode.conv, 1, 2, 0, 1)),
+        (
+            _by_jax("conv", JaxCode.conv, 0, 2, 1, halo=(-1,)),
+            _by_jax("conv_weight", JaxCode.conv, 1, 2, 0, 1, halo=(1,)),
+        ),
         keeps_integers=True,
         few=4,
+        halo=(0,),
     ),
     "where": LocalFunction(
         3,
@@ -403,14 +416,14 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
         return points * (len(part.operands) - 1 + bool(operand_dims.difference(part.result.dims)))
     function = FUNCTIONS[part.function]
     if function.counted == "pairs":
-        # Behind the gradient, where there is one, are three operands, or five.
-        query, keys, values = part.einsum.operands[1 - len(part.operands) % 2 :][:3]
+        query, rows, keys, values = _queries(part)
         along, size, *others = part.whole
         pairs = float(math.prod(local[dim] for dim in {*query, along} - {size}) * function.flops)
         if function.of_one_sequence:
-            rows = query[keys.index(along)]
-            window = min(1, (part.number or local[along]) / max(1, local[along]))
-            pairs *= _share_seen(local[rows] / max(1, part.sizes[rows]) or 1, window)
+            every, own = max(1, part.sizes[along]), max(1, local[along])
+            # A device with the first keys has most pairs of them; one with a halo has all of its window.
+            share = _share_seen(local[rows] / every or 1, min(1, (part.number or own) / every))
+            pairs *= share * every / own
         made = next((dim for dim in values if dim not in keys), size)
         vectors = [size, made, *others]
         if len(part.operands) % 2 == 0:
@@ -421,6 +434,53 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
     if function.counted == "result":
         return function.flops * math.prod(result)
     return points * function.flops
+
+
+def _queries(part: Statement) -> tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]]:
+    """The dimensions of the queries of attention, that of their positions, those of the keys, and of the
+    values. Behind the gradient, where there is one, are three operands, or five."""
+    query, keys, values = part.einsum.operands[1 - len(part.operands) % 2 :][:3]
+    return query, query[keys.index(part.whole[0])], keys, values
+
+
+def shared_positions(part: Statement) -> tuple[str, int] | None:
+    """Of a statement with a halo the dimension along which devices may have shards, as long as that at
+    least, and the positions of the halo; None of others."""
+    function = FUNCTIONS[part.function]
+    if not function.halo:
+        return None
+    along = _queries(part)[1] if function.counted == "pairs" else part.whole[0]
+    return along, int(part.number or part.sizes[part.whole[-1]]) - 1
+
+
+class SentBeside(NamedTuple):
+    """A part of a statement's array of this number, the result last, or of its sums, that a device sends."""
+
+    op: Literal["ppermute", "all_gather"]
+    number: int
+    shape: Shape
+    dtype: str
+
+
+def sent_beside(part: Statement, cuts: Mapping[str, int]) -> Iterator[SentBeside]:
+    """The needs of a statement beside its operands, where its dimensions are cut into so many parts: halos,
+    and of all rows of scores the logarithms of sums of exponentials, f32."""
+    function, along = FUNCTIONS[part.function], part.whole[0] if part.whole else ""
+    if (parts := cuts.get(along, 1)) == 1:
+        return
+    _, rows = shared_positions(part) or ("", 0)
+    halo = {part.arrays[number].name: number for number in function.halo if rows}
+    for number in halo.values():
+        array = part.arrays[number]
+        shape = (
+            rows if dim == along else size // cuts.get(dim, 1)
+            for dim, size in zip(array.dims, array.shape, strict=True)
+        )
+        yield SentBeside("ppermute", number, tuple(shape), array.dtype)
+    if function.shares_rows:
+        own = (dim for dim in part.einsum.operands[0] if dim != part.whole[1])
+        shape = (part.sizes[dim] // cuts.get(dim, 1) for dim in own)
+        yield SentBeside("all_gather", -1, (parts, *shape), "f32")
 
 
 def _share_seen(rows: float, window: float) -> float:

@@ -20,10 +20,12 @@ def dtype_code(dtype: str) -> str:
 @dataclass(frozen=True)
 class LocalDims:
     """The dimensions of a statement as one device works on them, empty for a program of whole arrays: along
-    those which are split its elements `sizes`, and an expression of the first of them, `starts`."""
+    those which are split its elements `sizes`, an expression of the first of them, `starts`, and of the
+    `groups` of devices that split them the axes, and the pairs of each but the last with the next."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     starts: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 WHOLE = LocalDims()
@@ -195,24 +197,42 @@ class JaxCode:
         along, size, *others = self.statement.whole
         rows = query[keys.index(along)]
         scores = (*(dim for dim in query if dim not in (rows, size)), rows, along)
+        halo, arrays = 0, [*self.operands]
+        if self.statement.number and along in self.local.groups:
+            halo = int(self.statement.number) - 1
+        if halo:
+            for number, dims in ((1, keys), (2, values)):
+                arrays[number] = self._behind_halo(arrays[number], dims.index(along), along, halo)
         every = tuple(dict.fromkeys(dim for dims in self.einsum.operands for dim in dims))
         fits = []
         for pair in (slice(2), slice(3, 5))[: len(self.operands) // 2]:
             letters = _subscripts(every, self.einsum.operands[pair], scores)
-            fits.append(f'jnp.einsum("{letters}", {", ".join(self.operands[pair])})')
+            fits.append(f'jnp.einsum("{letters}", {", ".join(arrays[pair])})')
         total = sum(sizes[dim] for dim in (size, *others))
         fit = f"{fits[0] if len(fits) == 1 else f'({fits[0]} + {fits[1]})'} / {total} ** 0.5"
         if not self.statement.function.startswith("attention"):
-            start = self.local.starts.get(rows, "")
+            place, key = f"{self._places(rows)}[:, None]", self._places(along)
             seen = f"jnp.tri({sizes[rows]}, {sizes[along]}, dtype=bool)"
-            place = f"{start} + jnp.arange({sizes[rows]})[:, None]".removeprefix(" + ")
-            if start:
-                seen = f"{place} >= jnp.arange({sizes[along]})"
+            if halo:
+                key = f"({self.local.starts[along]} - {halo} + jnp.arange({sizes[along] + halo}))"
+            if self.local.starts.keys() & {rows, along}:
+                seen = f"({place} >= {key})" + f" & ({key} >= 0)" * (halo > 0)
             if window := self.statement.number:
-                seen = f"({seen}) & ({place} < jnp.arange({sizes[along]}) + {window:.0f})"
+                seen = f"({seen}) & ({place} < {key} + {window:.0f})"
             fit = f"jnp.where({seen}, {fit}, -jnp.inf)"
+        weights = f"jax.nn.softmax({fit}, axis=-1)"
+        if along in self.local.groups and not self.statement.number:
+            # Each device has a part of every row: its exponentials are divided by the sum of all.
+            own = f"jax.lax.all_gather(jax.nn.logsumexp(fit, -1), {self.local.groups[along][0]})"
+            weights = f"(lambda fit: jnp.exp(fit - jax.nn.logsumexp({own}, 0)[..., None]))({fit})"
         product = _subscripts(every, (scores, values), self.einsum.result)
-        return f'jnp.einsum("{product}", jax.nn.softmax({fit}, axis=-1), {self.operands[2]})'
+        return f'jnp.einsum("{product}", {weights}, {arrays[2]})'
+
+    def _behind_halo(self, array: str, axis: int, along: str, rows: int) -> str:
+        """An array with so many positions before its first, from the device before; zeros on the first."""
+        over, pairs = self.local.groups[along]
+        last = f"{array}[{':, ' * axis}{self.sizes[along] - rows} :]"
+        return f"jnp.concatenate((jax.lax.ppermute({last}, {over}, {pairs}), {array}), axis={axis})"
 
     def top_k(self) -> str:
         """The largest elements along a dimension, and zero for all others."""
@@ -325,7 +345,10 @@ class JaxCode:
         one = _aligned(
             f"{weights}[{':, ' * taps.index(last)}tap]", [dim for dim in taps if dim != last], dims
         )
-        shifted = f"jnp.pad({array}, {padding})[{':, ' * axis}tap : tap + {self.sizes[along]}]"
+        padded = f"jnp.pad({array}, {padding})"
+        if along in self.local.groups and count > 1:
+            padded = self._behind_halo(array, axis, along, count - 1)
+        shifted = f"{padded}[{':, ' * axis}tap : tap + {self.sizes[along]}]"
         return self._ordered(f"sum({shifted} * {one} for tap in range({count}))", dims)
 
 

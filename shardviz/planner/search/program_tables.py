@@ -22,7 +22,7 @@ from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.plan import LOCAL_OPS
 from shardviz.planner.pricing.priced_plan import Passes, by_pass
 from shardviz.planner.problem import Phase, Problem, Statement
-from shardviz.planner.problem.functions import FUNCTIONS, Shape, local_work
+from shardviz.planner.problem.functions import FUNCTIONS, Shape, local_work, sent_beside
 from shardviz.planner.search.least_sum import Factor, Table, least_of_stars
 from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.states.moves import (
@@ -174,20 +174,21 @@ class Multipliers:
 
 class WorkChoice(NamedTuple):
     """One way to split a statement's work: the states that it needs of the operands and makes of the result,
-    the FLOPs of one device, its bytes of HBM, and the seconds of both. Of attention along a `ring` of axes
-    keys and values pass round beside the work, which takes `sent` seconds."""
+    the FLOPs of one device, its bytes of HBM, and the seconds of both. What it needs beside its operands
+    takes `sent` seconds over the axes `beside`: halos, or on a ring keys and values, during the work."""
 
     states: tuple[State, ...]
     flops: int
     hbm_bytes: int
     seconds: float
-    ring: Axes = ()
+    beside: Axes = ()
     sent: float = 0.0
+    is_ring: bool = False
 
     @property
     def exposed(self) -> float:
-        """Seconds for which the work of a ring waits."""
-        return max(0.0, self.sent - self.seconds)
+        """Seconds for which the work waits."""
+        return max(0.0, self.sent - self.seconds) if self.is_ring else self.sent
 
 
 class StatementTable(NamedTuple):
@@ -317,7 +318,16 @@ class ProgramTables:
                     self._of_microbatch(array, self.moves.local_shape(array.shape, dims), times)
                     for array, (dims, _) in zip(arrays, states, strict=True)
                 )
-                choice = WorkChoice(states, *work_of(*shapes))
+                cuts = {dim: self.rules.mesh.group_size(axes) for dim, axes in split.assignment.items()}
+                axes = split.assignment.get(part.whole[0], ()) if part.whole else ()
+                sent = sum(
+                    times
+                    * self._prices.collective_seconds(
+                        one.op, axes, -(-array_bytes(one.shape, one.dtype) // times)
+                    )
+                    for one in sent_beside(part, cuts)
+                )
+                choice = WorkChoice(states, *work_of(*shapes), axes, sent)
                 yield choice
                 yield from self._as_ring(part, choice, times)
 
@@ -350,7 +360,7 @@ class ProgramTables:
         axes = (axis.name for axis in self.rules.wide if axis.kind == "sequence")
         ring = tuple(axis for axis in axes if axis in split)
         parts = self.rules.mesh.group_size(ring)
-        if not ring or not passed or any(part.sizes[dim] % parts for dim in passed):
+        if not ring or not passed or choice.beside or any(part.sizes[dim] % parts for dim in passed):
             return
         states, sent = [], 0.0
         for array, (dims, pending) in zip(part.arrays, choice.states, strict=True):
@@ -361,7 +371,7 @@ class ProgramTables:
                 op = "psum_scatter" if len(states) == len(part.arrays) else "all_gather"
                 size = array_bytes(shape, array.dtype)
                 sent += times * self._prices.collective_seconds(op, ring, size)
-        yield choice._replace(states=tuple(states), ring=ring, sent=sent)
+        yield choice._replace(states=tuple(states), beside=ring, sent=sent, is_ring=True)
 
     def _of_microbatch(self, array: ShardedArray, shape: Shape, microbatches: int) -> Shape:
         """A device's shard of an array, of one part of the examples."""
@@ -466,9 +476,9 @@ class ProgramTables:
             part = table.part
             work.append((part.phase, choice.seconds))
             flops += choice.flops
-            if choice.ring:
-                exposed.append((part.phase, choice.ring, choice.exposed))
-                hidden.append((part.phase, choice.ring, choice.sent - choice.exposed))
+            if choice.sent:
+                exposed.append((part.phase, choice.beside, choice.exposed))
+                hidden.append((part.phase, choice.beside, choice.sent - choice.exposed))
             held_beside = waiting[number]
             for index, (array, variable) in enumerate(zip(table.arrays, table.variables, strict=True)):
                 state, own = self._own(array, states[variable]), choice.states[index]
@@ -493,7 +503,7 @@ class ProgramTables:
             exposed += [(phase, axes, seconds / stage.layers) for phase in phases]
         longest = max(choices, key=attrgetter("seconds"))
         timed = by_pass(work), flops, tuple(exposed), tuple(hidden)
-        ring = next((choice.ring for choice in choices if choice.ring), ())
+        ring = next((choice.beside for choice in choices if choice.is_ring), ())
         return ProgramSharding(dict(states), *timed, kept + largest, longest, ring)
 
     def _kept(self, states: Mapping[str, State]) -> float:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from shardviz.errors import QuestionError
 from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.problem.functions import local_work
+from shardviz.planner.problem.functions import local_work, sent_beside
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
 from shardviz.planner.statements.work_split import (
@@ -33,7 +33,7 @@ from shardviz.planner.statements.work_split import (
 from shardviz.planner.states.moves import Axes, PathMove, State, state_space
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths, DirectPaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
 
 MOST_SEARCHED = 5
 """Parts of axes up to which the cheapest moves are searched: with more, direct ones are taken."""
@@ -174,9 +174,12 @@ class StatementWays:
         return total
 
     def work(self, part: Statement, split: WorkSplit, local: Callable[..., Cost] | None = None) -> Cost:
-        """The cost of the `local` work, and of the `pmax` behind it."""
+        """The cost of the `local` work, of what is sent beside it, and of the `pmax` behind it."""
         cuts = {dim: self.space.group_size(axes) for dim, axes in split.assignment.items()}
         work = (local or self.local(part))(cuts)
+        for sent in sent_beside(part, cuts):
+            size, axes = array_bytes(sent.shape, sent.dtype), split.assignment[part.whole[0]]
+            work += self.prices.move(sent.op, self.space.whole(axes), size, size)
         if not split.largest:
             return work
         paths = CheapestPaths(self.space, self.kind(part.result), self.prices, {})

@@ -14,9 +14,9 @@ from itertools import islice, permutations, product
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.plan import Step
 from shardviz.planner.problem import Statement
-from shardviz.planner.problem.functions import FUNCTIONS
-from shardviz.planner.states.moves import Axes, PathMove, State, move_step, spec_of
-from shardviz.sharding import Mesh, ShardedArray
+from shardviz.planner.problem.functions import FUNCTIONS, sent_beside, shared_positions
+from shardviz.planner.states.moves import Axes, PathMove, State, move_step, spec_of, wire_bytes_of
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
 from shardviz.sharding.axis_parts import finest_parts, in_parts, joined_parts
 
 NO_CASE = "no textbook case"
@@ -81,6 +81,10 @@ class WorkSplits:
         self._function = FUNCTIONS[part.function]
         self._sizes, self._merged = part.sizes, dict(part.merged)
         self._is_wide = len(axes) > most
+        self._shards, halo = shared_positions(part) or ("", 0)
+        # With halos the keys of attention may be split as its queries are; other functions have one sequence.
+        self._follower = part.whole[0] if self._shards and self._shards != part.whole[0] else ""
+        self._least = max(1, halo)
 
     def every(self, pending: Sequence[Collection[str]]) -> Iterator[WorkSplit]:
         """Every way; `pending` are for each operand the axes over which its sums may be pending."""
@@ -99,10 +103,13 @@ class WorkSplits:
 
     def ordered(self, split: WorkSplit) -> Iterator[WorkSplit]:
         """A way to share the work with the axes of each dimension in every order."""
-        members = {dim: own for dim, own in split.assignment.items() if dim not in self._merged}
+        follow = {*self._merged, self._follower}
+        members = {dim: own for dim, own in split.assignment.items() if dim not in follow}
         kept = tuple(own for _, own in split.operands)
         for ordered in product(*(self._orders(own, dim) for dim, own in members.items())):
             assignment = dict(zip(members, ordered, strict=True))
+            if self._follower in split.assignment:
+                assignment[self._follower] = assignment[self._shards]
             self._merge(assignment)
             yield self._work_split(assignment, kept)
 
@@ -139,10 +146,19 @@ class WorkSplits:
                     more = {**cuts, dim: cuts.get(dim, 1) * size}
                     own = {**assignment, dim: (*assignment.get(dim, ()), axis)}
                 divides = dim is None or self._sizes[dim] % more[dim] == 0
+                if dim and dim == self._shards:
+                    divides &= bool(self._follower) or self._has_halo(more)
+                    more = {**more, self._follower or dim: more[dim]}
                 if divides and (allows is None or allows(more, devices)):
                     yield from every(number + 1, own, more)
+                    if self._follower in more and number + 1 == len(rows) and self._has_halo(more):
+                        yield {**own, self._follower: own[self._shards]}
 
         yield from filter(self._merge, islice(every(0, {}, {}), most))
+
+    def _has_halo(self, cuts: Cuts) -> bool:
+        """Shards along the positions are as long as the halo that the next device needs of them."""
+        return self._sizes[self._shards] // cuts[self._shards] >= self._least
 
     def _merge(self, assignment: Assignment) -> bool:
         """Split the dimensions that stand for others as they are; False where pieces of one lie apart."""
@@ -194,7 +210,9 @@ class WorkSplits:
             (tuple([assignment.get(dim, ()) for dim in dims]), own)
             for dims, own in zip(einsum.operands, kept, strict=True)
         )
-        summed = [axis for dim in self._part.summed for axis in assignment.get(dim, ())]
+        # Of keys that are split as their queries are no device has a part of a sum.
+        own = {self._follower, self._shards} if self._follower in assignment else set()
+        summed = [axis for dim in self._part.summed if dim not in own for axis in assignment.get(dim, ())]
         largest = tuple(axis for axis in self._axes if axis in summed and self._function.takes_largest)
         left = {*summed, *(axis for own in kept for axis in own)}.difference(largest)
         result = tuple([assignment.get(dim, ()) for dim in einsum.result])
@@ -204,7 +222,9 @@ class WorkSplits:
 def splittable_dims(part: Statement) -> list[str]:
     """The dimensions of a statement that devices may split, but for those that follow from others, and those
     that an array has twice, of which no axis could split both."""
-    fixed = {*part.whole, *dict(part.merged)}
+    shards, _ = shared_positions(part) or ("", 0)
+    shared = part.whole[:1] if FUNCTIONS[part.function].shares_rows else (shards,)
+    fixed = {*part.whole, *dict(part.merged)}.difference(shared)
     named = (*part.einsum.operands, part.einsum.result)
     twice = {dim for dims in named for dim in dims if dims.count(dim) > 1}
     return [dim for dim in part.sizes if dim not in fixed and dim not in twice]
@@ -258,6 +278,22 @@ def planned_statement(
     states = *map(joined, split.operands), joined(split.result)
     work_split = WorkSplit(assignment, states[:-1], states[-1], joined_parts(split.largest, mesh.shape))
     return PlannedStatement(mesh, part, work_split, tuple(map(joined, starts)), steps(before), steps(behind))
+
+
+def steps_beside(mesh: Mesh, part: Statement, specs: Sequence[PartitionSpec]) -> Iterator[Step]:
+    """The steps that send what a statement needs beside its operands, where its arrays, the result last, are
+    sharded so; without reasons."""
+    dims = {
+        dim: axes
+        for array, own in zip(part.arrays, specs, strict=True)
+        for dim, axes in zip(array.dims, own.dims, strict=True)
+    }
+    for sent in sent_beside(part, {dim: mesh.group_size(axes) for dim, axes in dims.items()}):
+        axes, spec = dims[part.whole[0]], specs[sent.number]
+        size = array_bytes(sent.shape, sent.dtype)
+        wire_bytes = wire_bytes_of(sent.op, size, mesh.group_size(axes))
+        name = part.arrays[sent.number].name
+        yield Step(sent.op, name, axes, None, spec, spec, sent.shape, sent.dtype, size, wire_bytes)
 
 
 def case_of(one: PlannedStatement) -> str:
