@@ -10,7 +10,7 @@ from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.numbers import parse_range
 from shardviz.planner import planner, ranking
-from shardviz.planner.plan import LOCAL_OPS
+from shardviz.planner.plan import LOCAL_OPS, Plan
 from shardviz.planner.pricing.costs import PlanCost, Sweep, price, sweep
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import train_step
@@ -21,7 +21,6 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine, PlacedMesh
-    from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Objective, Problem
     from shardviz.planner.ranking import Candidate
     from shardviz.sharding import Mesh

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardviz.profiles.profile import Profile, profile_of, programs_that_ran
-
-if TYPE_CHECKING:
-    from shardviz.profiles.trace_files import ProfileFiles
+from shardviz.profiles.trace_files import ProfileFiles
 
 
 def profile_with_texts(

@@ -9,18 +9,16 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from shardviz.compiler.user_file import UserFileProcess, UserFileRequest, UserProgram
 from shardviz.compiler.worker import Worker
 from shardviz.devices.found_hardware import free_bytes, peak_bytes
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
+from shardviz.hardware.machine import Machine
 from shardviz.reports import trials
 from shardviz.reports.program_report import without_program
-
-if TYPE_CHECKING:
-    from shardviz.hardware.machine import Machine
-    from shardviz.targets import Target
+from shardviz.targets import Target
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

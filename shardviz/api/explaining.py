@@ -29,7 +29,7 @@ from shardviz.errors import QuestionError
 from shardviz.forms.form import ProblemForm
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.numbers import parse_sizes
-from shardviz.planner.problem import Objective
+from shardviz.planner.problem import Objective, Problem
 from shardviz.planner.problem.training import Remat
 from shardviz.planner.training import train_step
 from shardviz.reports.program_report import TargetTimes
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.planner.pricing.costs import Sweep
-    from shardviz.planner.problem import Problem
     from shardviz.planner.ranking import Candidate
     from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding
     from shardviz.render.palette import Palette

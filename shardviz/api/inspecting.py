@@ -28,13 +28,13 @@ from shardviz.devices.found_hardware import found_placement, machine_of
 from shardviz.documents.programs import hlo_document, program_document
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import assumed_machine
-from shardviz.hlo import HloModule, read
+from shardviz.hlo import Collective, HloModule, ShardyModule, read
 from shardviz.hlo import read_hlo as read_compiled
 from shardviz.hlo.arguments import ProgramArgument, arguments_of
 from shardviz.lazy_names import LazyImports
 from shardviz.reports.arrays import ProgramArray, ProgramEnds, arrays_of
 from shardviz.reports.entries import BY_COST, entries_of
-from shardviz.reports.lowered_module import LoweredArray
+from shardviz.reports.lowered_module import LoweredArray, LoweredModule, ProgramChange
 from shardviz.reports.program_report import OutOfMemoryError as OutOfMemoryError
 from shardviz.reports.program_report import (
     ProgramReport,
@@ -61,10 +61,8 @@ with LazyImports():
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from shardviz.hlo import Collective, ShardyModule
     from shardviz.render.palette import Palette
     from shardviz.reports.changes import ReportSummary
-    from shardviz.reports.lowered_module import LoweredModule, ProgramChange
     from shardviz.timeline.program_timeline import MemoryReport
 
 

@@ -20,7 +20,7 @@ from shardviz.models.rule_set import RuleSet, SplitParameter
 from shardviz.models.serving import ServingAnswer, serving_answer
 from shardviz.models.sources import read_model
 from shardviz.planner.problem.training import parse_training
-from shardviz.sharding import PartitionSpec, canonical_dtype
+from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 from shardviz.targets.hardware import placed_for
 
 with LazyImports():
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.render.palette import Palette
-    from shardviz.sharding import Mesh
 
 ModelLike: TypeAlias = "str | PathLike[str] | Model | Any"
 """``"llama-3-8b"``, the path of a file or folder, a pytree whose leaves have a shape and a dtype."""

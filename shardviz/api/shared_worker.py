@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardviz.answers.requests import TargetRequests
-from shardviz.compiler import Worker
+from shardviz.compiler import CompilerRequest, Worker
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.lazy_names import LazyImports
 from shardviz.reports.target_result import TargetResult, without_answer
@@ -21,7 +21,6 @@ with LazyImports():
     from shardviz.reports import program_report
 
 if TYPE_CHECKING:
-    from shardviz.compiler import CompilerRequest
     from shardviz.planner.problem import Problem
     from shardviz.reports.lowered_module import LoweredModule, ProgramChange
     from shardviz.reports.program_report import TargetProgram

@@ -13,7 +13,7 @@ import termios
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from textual.drivers.linux_driver import LinuxDriver
 
@@ -21,8 +21,6 @@ from shardviz.cli.process import ExitCode, end_at_once, end_by, on_signal
 from shardviz.tui.terminal_input import TerminalInput
 
 if TYPE_CHECKING:
-    from typing import NoReturn
-
     from shardviz.forms.form import History, ProblemForm
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson

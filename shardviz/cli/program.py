@@ -19,7 +19,7 @@ from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.reports.lowered_module import ShardingRefusal
 from shardviz.sharding import Mesh
-from shardviz.targets import check_installed, check_mesh
+from shardviz.targets import Target, check_installed, check_mesh
 from shardviz.user_files import is_folder, is_there
 
 with LazyImports():
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from shardviz.reports.program_report import ProgramReport, TargetProgram, TimesAnswer
     from shardviz.reports.trials import TrialTable
     from shardviz.reports.verdicts import WasteVerdict
-    from shardviz.targets import Target
 
     Reported = Sequence[tuple[TargetProgram, ProgramReport | None]]
     """Each target's answer, and the report on the program that it has made."""

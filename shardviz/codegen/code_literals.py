@@ -11,7 +11,7 @@ from itertools import count, groupby
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import plural
-from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.array import WIDE
 from shardviz.sharding.axis_parts import axis_part, finest_parts, in_parts, whole_axis
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from shardviz.collectives.operations.several_dims import Rearrangement
     from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
-    from shardviz.sharding import ShardedArray
 
 WIDTH = 92
 """Columns of comments, and of lines that need not be longer."""

@@ -28,14 +28,13 @@ from shardviz.collectives.operations.several_dims import OfSeveral, PSumScatterO
 from shardviz.errors import QuestionError
 from shardviz.planner.problem.jax_code import dtype_code
 from shardviz.sharding import PartitionSpec
-from shardviz.stepping.question import distinct, joined
+from shardviz.stepping.question import CollectiveQuestion, distinct, joined
 from shardviz.targets import MAX_CPU_DEVICES, UNSAFE
 
 if TYPE_CHECKING:
     from shardviz.collectives.operation import Operation
     from shardviz.collectives.schedule import Sends
     from shardviz.stepping.collective_run import CollectiveRun
-    from shardviz.stepping.question import CollectiveQuestion
 
 MAX_LISTED = 64
 MAX_PRINTED = 2**16

@@ -7,7 +7,6 @@ import textwrap
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import (
     WIDTH,
@@ -27,16 +26,12 @@ from shardviz.codegen.problem import MAX_BYTES, SURE, is_small, is_uneven, title
 from shardviz.codegen.program_function import ProgramFunction
 from shardviz.collectives.operations.several_dims import collected, dealt
 from shardviz.errors import QuestionError
-from shardviz.planner.plan import PlanCopies
+from shardviz.planner.plan import Plan, PlanCopies, Step
 from shardviz.planner.problem.functions import FUNCTIONS, statement_code
 from shardviz.planner.problem.jax_code import dtype_code
 from shardviz.sharding import ShardedArray
 from shardviz.stepping.plan_step import moved_axes, operation_of_step
 from shardviz.targets import MAX_CPU_DEVICES
-
-if TYPE_CHECKING:
-    from shardviz.planner.plan import Plan, Step
-
 
 EXACT = frozenset(SURE - {"f16", "bf16"})
 """Types in which sums of a few ones are exact in any order."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import (
     PartAxes,
@@ -23,15 +22,12 @@ from shardviz.codegen.code_literals import (
 from shardviz.codegen.program_function import ProgramFunction, stacked
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chip_torus import SPLIT, parts_by_slice
+from shardviz.hardware.machine import Machine
+from shardviz.planner.problem import Problem
 from shardviz.planner.problem.jax_code import dtype_code
+from shardviz.sharding import Layout
 from shardviz.targets import MAX_CPU_DEVICES, SHARDY_PASSES, TARGETS, Target, check_mesh
 from shardviz.targets.hardware import target_config, topology_request
-
-if TYPE_CHECKING:
-    from shardviz.hardware.machine import Machine
-    from shardviz.planner.problem import Problem
-    from shardviz.sharding import Layout
-
 
 SURE = frozenset(("f16", "bf16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"))
 MAX_BYTES = 2**28

@@ -6,16 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import names_code, spec_code
+from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.problem.functions import statement_code
 from shardviz.planner.problem.jax_code import dtype_code
-from shardviz.sharding import PartitionSpec
-
-if TYPE_CHECKING:
-    from shardviz.planner.problem import Problem, Statement
-    from shardviz.sharding import ShardedArray
+from shardviz.sharding import PartitionSpec, ShardedArray
 
 _REMAT = {
     "none": "{0}",

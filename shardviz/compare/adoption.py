@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
+from shardviz.hardware.machine import PlacedMesh
+from shardviz.hlo.mlir.collectives import ShardyMove
 from shardviz.planner.plan import HLO_OPS, Plan
 from shardviz.planner.planner import Planner, plan_of
 from shardviz.planner.pricing.costs import price
@@ -15,12 +16,8 @@ from shardviz.planner.problem import Problem
 from shardviz.planner.statements.statement_ways import MOST_SEARCHED
 from shardviz.planner.statements.work_split import WorkSplit, planned_statement
 from shardviz.planner.states.moves import PathMove, State, spec_of, state_of
+from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import PartitionSpec, shard_shape
-
-if TYPE_CHECKING:
-    from shardviz.hardware.machine import PlacedMesh
-    from shardviz.hlo.mlir.collectives import ShardyMove
-    from shardviz.reports.target_result import TargetResult
 
 
 def cheaper_plan(plan: Plan, answers: Iterable[TargetResult], placed: PlacedMesh) -> Plan:

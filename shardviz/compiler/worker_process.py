@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, remove_unheld, stderr_tail
 from shardviz.compiler.messages import ChildBroken, Output, Versions
@@ -15,12 +15,11 @@ from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestSchedu
 from shardviz.devices.job import JobAddress
 from shardviz.errors import CompilerError, JobLost, ShardvizError
 from shardviz.lazy_names import LazyImports
+from shardviz.targets import ProcessName
 
 with LazyImports():  # most processes are in no job
     from shardviz.compiler import job_watch
 
-if TYPE_CHECKING:
-    from shardviz.targets import ProcessName
 
 T = TypeVar("T")
 CANCEL_GRACE_S = 1.0

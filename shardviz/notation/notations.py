@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.notation.book import parse_product, read_book, write_book_reading
@@ -19,11 +18,8 @@ from shardviz.notation.shardlib import read_shardlib, write_shardlib
 from shardviz.notation.shardy import read_shardy, write_shardy
 from shardviz.notation.spec_string import parse_specs, read_spec_string, write_spec_string
 from shardviz.notation.typeof import read_typeof, write_typeof
-from shardviz.sharding import Layout, ShardedArray, canonical_dtype
+from shardviz.sharding import Layout, Mesh, ShardedArray, canonical_dtype
 from shardviz.sharding.axis_parts import axis_part
-
-if TYPE_CHECKING:
-    from shardviz.sharding import Mesh
 
 
 @dataclass(frozen=True)

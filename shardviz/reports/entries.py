@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from shardviz.errors import QuestionError, did_you_mean, plural, quote
-from shardviz.hlo import ShardyModule
+from shardviz.hlo import Collective, HloModule, ShardyModule
 from shardviz.hlo.arguments import pieces_of, shared_steps
 from shardviz.hlo.collective import OPS
 from shardviz.hlo.named_scopes import program_place
 
 if TYPE_CHECKING:
-    from shardviz.hlo import Collective, HloModule
     from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import ProgramTimeline
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import CompilerError, NoMachineError, QuestionError, ShardvizError, TargetError
-from shardviz.hlo import HloModule, ShardyModule, read, read_hlo
+from shardviz.hlo import Collective, HloModule, ShardyModule, read, read_hlo
 from shardviz.reports.arrays import ProgramArray, ProgramEnds, arrays_of, partitioned_arrays
 from shardviz.reports.entries import CollectiveEntry, entries_of
 from shardviz.reports.lowered_module import ExplicitReshards, LoweredModule
@@ -30,7 +30,6 @@ from shardviz.timeline.scheduler import (
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
-    from shardviz.hlo import Collective
     from shardviz.hlo.dumps import DumpFile
     from shardviz.timeline.program_timeline import MemoryReport, ProgramTimeline
 

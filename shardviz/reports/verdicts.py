@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from shardviz.hardware.machine import Machine
 from shardviz.hlo import HloModule
 from shardviz.hlo.named_scopes import program_place
 from shardviz.reports.arrays import alike_arrays
@@ -42,9 +43,6 @@ from shardviz.reports.why import Reason, TrainStep
 from shardviz.sharding import canonical_dtype
 from shardviz.targets import parse_targets
 from shardviz.units import seconds as human_seconds
-
-if TYPE_CHECKING:
-    from shardviz.hardware.machine import Machine
 
 VerdictKind = Literal[
     "reduction in a loop",

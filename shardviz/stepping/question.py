@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from shardviz.collectives.operation import Operation, UnfitShard
 from shardviz.collectives.operations import check_operation, operation_for
+from shardviz.collectives.schedule import Schedule
 from shardviz.collectives.values import Values, array_from_numbers, float_limits, is_integer, numpy_dtype
 from shardviz.errors import QuestionError, TargetError, plural
 from shardviz.lazy_names import LazyImports
@@ -18,8 +19,6 @@ from shardviz.notation.reading import Context, Reading
 from shardviz.sharding import Layout, Mesh, PartitionSpec
 from shardviz.sharding.array import BITS
 
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Schedule
 with LazyImports("ml_dtypes", "numpy"):
     import ml_dtypes
     import numpy as np

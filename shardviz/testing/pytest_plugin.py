@@ -4,14 +4,12 @@ Every start of pytest loads it where shardviz is installed, so it imports nothin
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from _pytest.terminal import TerminalReporter
 
 from shardviz.testing.outcomes import RENEWED, BaselineChanged
-
-if TYPE_CHECKING:
-    from _pytest.terminal import TerminalReporter
 
 SECTION = "shardviz: the program and its baseline"
 PROPERTY = "shardviz_baseline"
