@@ -8,22 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shardviz.codegen.code_literals import (
-    WIDTH,
-    axes_code,
-    devices_code,
-    lines_text,
-    mapped_code,
-    mesh_code,
-    parameters_code,
-    printed_code,
-    program_text,
-    rearranged_code,
-    shard_map_spec,
-    spec_code,
-    stacked_shape,
-    tuple_code,
-)
+from shardviz.codegen import code_literals as code
 from shardviz.collectives.operations.several_dims import OfSeveral, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
 from shardviz.planner.problem.jax_code import dtype_code
@@ -68,26 +53,26 @@ def collective_code(question: CollectiveQuestion, about: str = "") -> str:
         raise QuestionError(f"XLA for CPU does not move {layout.array.dtype} reliably", "use s4, u4 or s8")
     operation = question.operation
     before, (*first, last) = shard_code(
-        operation, layout.shard_shape, _shard(question), axes_code(operation.axes)
+        operation, layout.shard_shape, _shard(question), code.axes_code(operation.axes)
     )
     # Results that no spec joins stand one behind the other, by device.
     last = last if question.final_spec else f"({last})[None]"
     parts = [
-        [*devices_code(mesh.size, layout.array.dtype), ""],
-        [*mesh_code(mesh, "Auto"), ""],
+        [*code.devices_code(mesh.size, layout.array.dtype), ""],
+        [*code.mesh_code(mesh, "Auto"), ""],
         [*[f"# {about}"] * bool(about), *_numbers(question), "", ""],
         [*before, "def program(shard):", *(f"    {line}" for line in first), f"    return {last}", "", ""],
         _run(question),
     ]
-    return program_text(f"{operation.name} over {', '.join(operation.axes)} on the mesh {mesh}.", parts)
+    return code.program_text(f"{operation.name} over {', '.join(operation.axes)} on the mesh {mesh}.", parts)
 
 
 def _numbers(question: CollectiveQuestion) -> list[str]:
     layout = question.layout
-    shape = stacked_shape(layout.array.shape, layout.spec, layout.mesh)
+    shape = code.stacked_shape(layout.array.shape, layout.spec, layout.mesh)
     dtype = dtype_code(layout.array.dtype)
     count = math.prod(shape)
-    reshape = "" if len(shape) == 1 else f".reshape({tuple_code(shape)})"
+    reshape = "" if len(shape) == 1 else f".reshape({code.tuple_code(shape)})"
     if question.shards is None or question.counted:
         values = f"jnp.arange({count})"
         limit = distinct(layout.array.dtype)
@@ -101,9 +86,9 @@ def _numbers(question: CollectiveQuestion) -> list[str]:
     listed = ", ".join(f'float("{word}")' if word.lstrip("-") in ("inf", "nan") else word for word in words)
     listed = f"[{listed}]"
     line = f"x = jnp.array({listed}, dtype={dtype}){reshape}"
-    if len(line) <= WIDTH:
+    if len(line) <= code.WIDTH:
         return [line]
-    lines = textwrap.wrap(f"{listed},", WIDTH, initial_indent="    ", subsequent_indent="     ")
+    lines = textwrap.wrap(f"{listed},", code.WIDTH, initial_indent="    ", subsequent_indent="     ")
     return ["x = jnp.array(", *lines, f"    dtype={dtype},", f"){reshape}"]
 
 
@@ -119,12 +104,12 @@ def shard_code(
         return _ragged_code(operation.parameters["send_sizes"], shape[0], shard, axes)
     if isinstance(operation, OfSeveral):
         # The pieces for each device, along a dimension in front, are sent; what arrives is put together.
-        pieces = f"pieces = {rearranged_code(shard, operation.deal(shape))}"
+        pieces = f"pieces = {code.rearranged_code(shard, operation.deal(shape))}"
         if isinstance(operation, PSumScatterOfSeveral):
             return [], [pieces, f"jax.lax.psum_scatter(pieces, {axes})"]
         sent = f"arrived = jax.lax.all_to_all(pieces, {axes}, 0, 0, tiled=True)"
-        return [], [pieces, sent, rearranged_code("arrived", operation.collect(shape))]
-    given = parameters_code(operation.parameters, len(shape))
+        return [], [pieces, sent, code.rearranged_code("arrived", operation.collect(shape))]
+    given = code.parameters_code(operation.parameters, len(shape))
     return [], [f"jax.lax.{operation.name}({shard}, {axes}{given})"]
 
 
@@ -135,12 +120,12 @@ def _shard(question: CollectiveQuestion) -> str:
 
 def _run(question: CollectiveQuestion) -> list[str]:
     layout = question.layout
-    out = question.final_spec.replace("'", '"') or spec_code(PartitionSpec((layout.mesh.axis_names,)))
-    lines = mapped_code("program", shard_map_spec(layout.spec), out)
+    out = question.final_spec.replace("'", '"') or code.spec_code(PartitionSpec((layout.mesh.axis_names,)))
+    lines = code.mapped_code("program", code.shard_map_spec(layout.spec), out)
     lines += [
         "compiled = jax.jit(mapped).lower(x).compile()",
         "",
-        *printed_code(),
+        *code.printed_code(),
         "",
         "result = compiled(x)",
     ]
@@ -221,7 +206,7 @@ def rounds_code(run: CollectiveRun) -> str:
         listed += [f'        ("{what}", {sends}),' for what, sends in exchanges]
         listed.append("    ],")
     parts = [[*listed, "]", "", ""], [*_by_hand(question, start, end), "", ""], _compared(question)]
-    return collective_code(question, about) + lines_text(parts)
+    return collective_code(question, about) + code.lines_text(parts)
 
 
 def _is_small(question: CollectiveQuestion) -> bool:
@@ -291,7 +276,7 @@ def _exchanges(sends: Sends) -> list[Exchange]:
 
 
 def _by_hand(question: CollectiveQuestion, start: str, end: str) -> list[str]:
-    axes = axes_code(question.operation.axes)
+    axes = code.axes_code(question.operation.axes)
     members, chunks = question.schedule.pattern.group_size, question.schedule.chunks
     *first, made = start.split("\n")
     same = "jnp.array_equal(result, wanted)"
@@ -326,7 +311,7 @@ def _permuted(question: CollectiveQuestion) -> list[str]:
     """The lines of one exchange. JAX's ppermute counts the members by the mesh's own order of the axes."""
     mesh, axes = question.layout.mesh, question.operation.axes
     ordered = tuple(axis for axis in mesh.axis_names if axis in axes)
-    exchange = f"            arrived = jax.lax.ppermute(history[-1][mine], {axes_code(ordered)}, pairs)"
+    exchange = f"            arrived = jax.lax.ppermute(history[-1][mine], {code.axes_code(ordered)}, pairs)"
     if ordered == axes:
         return ["            pairs = [(src, dst) for src, dst, _ in sends]", exchange]
     counted = mesh.groups(ordered)[0]
@@ -343,7 +328,9 @@ def _compared(question: CollectiveQuestion) -> list[str]:
     layout = question.layout
     before = "before" if question.schedule.pattern.reduces else "before (0: not received yet)"
     return [
-        *mapped_code("by_hand", shard_map_spec(layout.spec), f"P({axes_code(layout.mesh.axis_names)})"),
+        *code.mapped_code(
+            "by_hand", code.shard_map_spec(layout.spec), f"P({code.axes_code(layout.mesh.axis_names)})"
+        ),
         "same, history = jax.device_get(jax.jit(mapped)(x))",
         "assert same.all()",
         'print("round by round the result is the same")',

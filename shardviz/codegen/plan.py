@@ -8,20 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 
-from shardviz.codegen.code_literals import (
-    WIDTH,
-    axes_code,
-    devices_code,
-    mapped_code,
-    mesh_code,
-    parameters_code,
-    plan_on_parts,
-    printed_code,
-    program_text,
-    rearranged_code,
-    shard_map_spec,
-    stacked_shape,
-)
+from shardviz.codegen import code_literals as code
 from shardviz.codegen.problem import MAX_BYTES, SURE, is_small, is_uneven, title_of
 from shardviz.codegen.program_function import ProgramFunction
 from shardviz.collectives.operations.several_dims import collected, dealt
@@ -58,23 +45,23 @@ def plan_code(plan: Plan) -> str:
         raise QuestionError(f"XLA for CPU may not multiply {unsure[0]}", "use f32, bf16 or s32")
     mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
     title = f"The plan of {title_of(problem)} on the mesh {mesh}, by hand."
-    part_plan, part_axes = plan_on_parts(replace(plan, problem=replace(problem, layers=1)))
+    part_plan, part_axes = code.plan_on_parts(replace(plan, problem=replace(problem, layers=1)))
     writer = _Writer(part_plan)
     parts = [
-        [*devices_code(problem.mesh.size, problem.arguments[0].dtype), ""],
-        [*part_axes.comment, *mesh_code(part_plan.problem.mesh, "Auto"), "", ""],
+        [*code.devices_code(problem.mesh.size, problem.arguments[0].dtype), ""],
+        [*part_axes.comment, *code.mesh_code(part_plan.problem.mesh, "Auto"), "", ""],
         [*writer.program(), "", ""],
         [*writer.numbers(), ""],
         writer.compiled(),
         ["", "", *writer.check()] if writer.runs else [],
     ]
-    return program_text(title, parts)
+    return code.program_text(title, parts)
 
 
 def steps_code(plan: Plan) -> tuple[Plan, str]:
     """The plan on a mesh whose axes are the parts that its steps name, and its functions: ``program``, of a
     device's shards, returns what each step makes, and ``on_one_device``, of whole arrays, the results."""
-    part_plan, _ = plan_on_parts(plan)
+    part_plan, _ = code.plan_on_parts(plan)
     writer = _Writer(part_plan)
     return part_plan, "\n".join([*writer.program(with_steps=True), "", "", *writer.function.lines()])
 
@@ -145,41 +132,41 @@ class _Writer:
         return own if own not in alive else next(name for name in names if name not in others)
 
     def _wrapped(self, text: str) -> list[str]:
-        return textwrap.wrap(text, WIDTH, initial_indent="    # ", subsequent_indent="    # ")
+        return textwrap.wrap(text, code.WIDTH, initial_indent="    # ", subsequent_indent="    # ")
 
     def _call(self, index: int, operands: list[str]) -> str:
         step = self.plan.steps[index]
         if step.op in ("einsum", "apply"):
-            local = self.copies.local(index, axes_code)
+            local = self.copies.local(index, code.axes_code)
             return statement_code(self.plan.problem.parts[step.part], operands, local=local)
         (name,) = operands
         if step.op in ("psum", "pmax"):
-            return f"jax.lax.{step.op}({name}, {axes_code(step.axes)})"
+            return f"jax.lax.{step.op}({name}, {code.axes_code(step.axes)})"
         is_local = step.op in ("slice", "mask", "pad")
         if step.op != "ppermute" and (is_local or not moved_axes(step, self.plan.problem.mesh).is_of_one_dim):
             return self._moved(step, name)
         operation = operation_of_step(self.plan, index + 1)
-        given = parameters_code(operation.parameters, self.copies.arrays[step.array].rank)
-        return f"jax.lax.{step.op}({name}, {axes_code(step.axes)}{given})"
+        given = code.parameters_code(operation.parameters, self.copies.arrays[step.array].rank)
+        return f"jax.lax.{step.op}({name}, {code.axes_code(step.axes)}{given})"
 
     def _moved(self, step: Step, name: str) -> str:
         """A local move, or a collective that changes several dimensions at once, while whose pieces are sent
         they stand along a dimension of their own, in front."""
-        mesh, axes = self.plan.problem.mesh, axes_code(step.axes)
+        mesh, axes = self.plan.problem.mesh, code.axes_code(step.axes)
         shape = self.copies.shard(self.copies.copy(step.array, step.from_spec))
         moved = moved_axes(step, mesh)
         sizes = tuple(map(mesh.axis_size, step.axes))
         match step.op:
             case "all_gather":
                 gathered = f"jax.lax.all_gather({name}, {axes})"
-                return rearranged_code(gathered, collected(shape, moved.removed, sizes))
+                return code.rearranged_code(gathered, collected(shape, moved.removed, sizes))
             case "psum_scatter":
-                pieces = rearranged_code(name, dealt(shape, moved.appended, sizes))
+                pieces = code.rearranged_code(name, dealt(shape, moved.appended, sizes))
                 return f"jax.lax.psum_scatter({pieces}, {axes})"
             case "all_to_all":
                 deal = dealt(shape, moved.appended, sizes)
-                sent = f"jax.lax.all_to_all({rearranged_code(name, deal)}, {axes}, 0, 0, tiled=True)"
-                return rearranged_code(sent, collected(deal.shape[1:], moved.removed, sizes))
+                sent = f"jax.lax.all_to_all({code.rearranged_code(name, deal)}, {axes}, 0, 0, tiled=True)"
+                return code.rearranged_code(sent, collected(deal.shape[1:], moved.removed, sizes))
             case "mask":
                 return f"jnp.where(jax.lax.axis_index({axes}) == 0, {name}, 0)"
             case "pad":
@@ -189,7 +176,7 @@ class _Writer:
                         own = tuple(moved.group[index] for index in places)
                         padded[dim] *= mesh.group_size(own)
                         zeros = f"jnp.zeros({tuple(padded)}, {array}.dtype)"
-                        start = f"jax.lax.axis_index({axes_code(own)}) * {shape[dim]}"
+                        start = f"jax.lax.axis_index({code.axes_code(own)}) * {shape[dim]}"
                         place = f"{zeros}, {name}, {start}, axis={dim}"
                         name = f"jax.lax.dynamic_update_slice_in_dim({place})"
                 return name
@@ -197,7 +184,7 @@ class _Writer:
             if places:
                 own = tuple(step.axes[index] for index in places)
                 size = shape[dim] // mesh.group_size(own)
-                start = f"jax.lax.axis_index({axes_code(own)}) * {size}"
+                start = f"jax.lax.axis_index({code.axes_code(own)}) * {size}"
                 name = f"jax.lax.dynamic_slice_in_dim({name}, {start}, {size}, axis={dim})"
         return name
 
@@ -215,7 +202,7 @@ class _Writer:
                 "",
                 "",
                 *(
-                    f"{name} = shape_of({self._stacked(array)}, {shard_map_spec(array.decided_spec)}, "
+                    f"{name} = shape_of({self._stacked(array)}, {code.shard_map_spec(array.decided_spec)}, "
                     f"{dtype_code(array.dtype)})"
                     for name, array in self.arguments.items()
                 ),
@@ -272,14 +259,14 @@ class _Writer:
         return f"ones({shape}, {share}, {dtype})"
 
     def _stacked(self, array: ShardedArray) -> tuple[int, ...]:
-        return stacked_shape(array.shape, array.decided_spec, self.plan.problem.mesh)
+        return code.stacked_shape(array.shape, array.decided_spec, self.plan.problem.mesh)
 
     def compiled(self) -> list[str]:
-        into = [shard_map_spec(array.decided_spec) for array in self.arguments.values()]
-        out = [shard_map_spec(spec) for _, spec in self.copies.taken[-1]]
+        into = [code.shard_map_spec(array.decided_spec) for array in self.arguments.values()]
+        out = [code.shard_map_spec(spec) for _, spec in self.copies.taken[-1]]
         specs = f"({into[0]},)" if len(into) == 1 else f"({', '.join(into)})"
         out_specs = out[0] if len(out) == 1 else f"({', '.join(out)})"
-        lines = mapped_code("program", specs, out_specs)
+        lines = code.mapped_code("program", specs, out_specs)
         placed = ", ".join(self.arguments)
         if self.runs:
             placed = "*placed"
@@ -291,7 +278,7 @@ class _Writer:
                 ),
                 "]",
             ]
-        return [*lines, f"compiled = jax.jit(mapped).lower({placed}).compile()", "", *printed_code()]
+        return [*lines, f"compiled = jax.jit(mapped).lower({placed}).compile()", "", *code.printed_code()]
 
     def check(self) -> list[str]:
         is_exact = self._is_linear and self.plan.problem.result.dtype in EXACT

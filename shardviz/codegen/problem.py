@@ -6,19 +6,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from shardviz.codegen.code_literals import (
-    PartAxes,
-    axes_in,
-    devices_code,
-    mesh_code,
-    placed_mesh_code,
-    printed_code,
-    program_text,
-    spec_code,
-    tuple_code,
-    types_code,
-    wide_code,
-)
+from shardviz.codegen import code_literals as code
+from shardviz.codegen.code_literals import PartAxes
 from shardviz.codegen.program_function import ProgramFunction, stacked
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chip_torus import SPLIT, parts_by_slice
@@ -44,7 +33,7 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
     `TargetError` for a target of another size."""
     mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
     text = problem.text if _is_listed(problem) else title_of(problem).capitalize()
-    part_axes = PartAxes.of(problem.mesh, axes_in(problem.arrays))
+    part_axes = PartAxes.of(problem.mesh, code.axes_in(problem.arrays))
     problem, explained = part_axes.problem(problem), part_axes.comment
     is_sum = any(array.spec is not None and array.spec.unreduced for array in problem.arrays)
     if is_sum and problem.axis_types == "auto":
@@ -66,7 +55,7 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
         ["", *_run(function)] if run else [],
     ]
     is_tpu = target.machine is not None and target.process == "tpu"
-    return program_text(title, parts, _TPU if is_tpu else ())
+    return code.program_text(title, parts, _TPU if is_tpu else ())
 
 
 def _is_listed(problem: Problem) -> bool:
@@ -124,7 +113,7 @@ def _placed(function: ProgramFunction, run: bool) -> list[str]:
         shape, spec = stacked(argument.with_spec(argument.decided_spec), problem)
         assert spec is not None
         other = "" if argument.dtype == usual else f", {dtype_code(argument.dtype)}"
-        lines.append(f"{function.names[argument.name]} = place({shape}, {spec_code(spec)}{other})")
+        lines.append(f"{function.names[argument.name]} = place({shape}, {code.spec_code(spec)}{other})")
     return lines
 
 
@@ -132,7 +121,7 @@ def _jitted(problem: Problem) -> list[str]:
     specs = [stacked(array, problem)[1] for array in problem.returned_arrays]
     if not any(specs):
         return ["jitted = jax.jit(program)"]
-    wanted = ["None" if spec is None else f"NamedSharding(mesh, {spec_code(spec)})" for spec in specs]
+    wanted = ["None" if spec is None else f"NamedSharding(mesh, {code.spec_code(spec)})" for spec in specs]
     if len(wanted) == 1:
         return [f"jitted = jax.jit(program, out_shardings={wanted[0]})"]
     return ["jitted = jax.jit(program, out_shardings=(", *(f"    {sharding}," for sharding in wanted), "))"]
@@ -145,7 +134,7 @@ def _compiled(function: ProgramFunction) -> list[str]:
         f"compiled = jitted.lower({function.arguments}).compile()",
         "",
         f'print("the {are} split as", compiled.output_shardings)',
-        *printed_code(),
+        *code.printed_code(),
     ]
 
 
@@ -172,7 +161,7 @@ def _run(function: ProgramFunction) -> list[str]:
     if len(problem.returned_arrays) > 1:
         names = tuple(array.name for array in problem.returned_arrays)
         return [
-            f"for name, array in zip({tuple_code(names)}, jitted({function.arguments})):",
+            f"for name, array in zip({code.tuple_code(names)}, jitted({function.arguments})):",
             '    print(f"{name} has {array.shape}, split as {array.sharding.spec}")',
         ]
     result = function.names[problem.result.name]
@@ -196,33 +185,33 @@ def _run(function: ProgramFunction) -> list[str]:
 
 def _mesh_for(target: Target, problem: Problem) -> list[str]:
     mesh, types = problem.mesh, "Explicit" if problem.axis_types == "explicit" else "Auto"
-    wide = wide_code(problem.arguments[0].dtype)
+    wide = code.wide_code(problem.arguments[0].dtype)
     host = 'jax.config.update("jax_platforms", "cpu")'
     if target.name == "shardy":
-        sizes, names = tuple_code(mesh.axis_sizes), tuple_code(mesh.axis_names)
+        sizes, names = code.tuple_code(mesh.axis_sizes), code.tuple_code(mesh.axis_names)
         return [
             *wide,
             host,
             "",
             "# Shardy, the partitioner, decides on a mesh without devices.",
-            f"mesh = AbstractMesh({sizes}, {names}, {types_code(mesh, types)})",
+            f"mesh = AbstractMesh({sizes}, {names}, {code.types_code(mesh, types)})",
         ]
     if (machine := target.machine) is not None:
         lines = [*wide, host, "", *_found(target, machine)]
         if mesh.device_order is not None or machine.family.slices == 1:
-            return [*lines, *mesh_code(mesh, types, "devices")]
+            return [*lines, *code.mesh_code(mesh, types, "devices")]
         within, across = parts_by_slice(mesh.axis_sizes, machine.family.slices)
         split = f"allow_split_physical_axes={machine.chip in SPLIT}"
         return [
             *lines,
             "# The leading axes run across the slices, over the data-center network.",
             "placed = mesh_utils.create_hybrid_device_mesh(",
-            f"    {tuple_code(within)}, {tuple_code(across)}, devices, {split}",
+            f"    {code.tuple_code(within)}, {code.tuple_code(across)}, devices, {split}",
             ")",
-            placed_mesh_code(mesh, types),
+            code.placed_mesh_code(mesh, types),
         ]
-    devices = devices_code(mesh.size, problem.arguments[0].dtype) if target.name == "cpu" else wide
-    return [*devices, *[""] * bool(devices), *mesh_code(mesh, types)]
+    devices = code.devices_code(mesh.size, problem.arguments[0].dtype) if target.name == "cpu" else wide
+    return [*devices, *[""] * bool(devices), *code.mesh_code(mesh, types)]
 
 
 _TPU = [
@@ -270,10 +259,10 @@ def layout_code(layout: Layout) -> str:
         hint = f"jax.sharding.SingleDeviceSharding(jax.devices()[{layout.spec.only_device}]) says it"
         raise QuestionError(problem, hint)
     shape = "×".join(map(str, array.shape)) or "One number"
-    title = f"{shape}, split as {spec_code(layout.spec)} on the mesh {mesh}."
+    title = f"{shape}, split as {code.spec_code(layout.spec)} on the mesh {mesh}."
     parts = [
-        [*devices_code(mesh.size, ""), ""],
-        [*mesh_code(mesh, "Auto"), f"sharding = NamedSharding(mesh, {spec_code(layout.spec)})", ""],
+        [*code.devices_code(mesh.size, ""), ""],
+        [*code.mesh_code(mesh, "Auto"), f"sharding = NamedSharding(mesh, {code.spec_code(layout.spec)})", ""],
         [
             f"shape = {array.shape}",
             'print("a device holds", sharding.shard_shape(shape))',
@@ -282,4 +271,4 @@ def layout_code(layout: Layout) -> str:
             '    print(f"device {device.id}:", ", ".join(f"{start}:{stop}" for start, stop in bounds))',
         ],
     ]
-    return program_text(title, parts)
+    return code.program_text(title, parts)
