@@ -12,19 +12,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from shardviz.errors import QuestionError, ShardvizError, place, quote
 from shardviz.hardware.chip_torus import ChipTorus
-from shardviz.hardware.chips import ICI_HOP, MAX_DEVICES, DeviceFigures
+from shardviz.hardware.chips import DEVICE_FIGURES, ICI_HOP, MAX_DEVICES, DeviceFigures, read_device
 from shardviz.hardware.clusters import Fault, parse_cluster
 from shardviz.hardware.family import Family, SwitchedNodes
-from shardviz.hardware.gpu_times import MATMULS
 from shardviz.hardware.links import LINK_FIGURES, link_toml, read_link
 from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.measured import read_measured
-from shardviz.hardware.quantities import BANDWIDTH, CLOCK, LATENCY, PEAK, SIZE, figure, quoted
-from shardviz.sharding import canonical_dtype
+from shardviz.hardware.quantities import PEAK, SIZE, quoted
 from shardviz.strict_table import StrictTable, parsed_table
 from shardviz.user_files import open_file
 
@@ -37,17 +34,6 @@ MAX_NAME = 60
 BETWEEN = {"cores": "chip", "network": "network"}
 """The tables of other links than a family's own, with their names in `Family.links`."""
 KEYS = ("base", "name", "source", "chip", "device", "torus", "cores", "node", "network", "measured")
-_DEVICE_FIGURES = {
-    "hbm": (SIZE, "hbm_bytes"),
-    "usable_hbm": (SIZE, "usable_bytes"),
-    "on_chip": (SIZE, "on_chip_bytes"),
-    "hbm_bandwidth": (BANDWIDTH, "hbm_bandwidth"),
-    "clock": (CLOCK, "clock"),
-    "host": (BANDWIDTH, "host"),
-    "launch": (LATENCY, "launch"),
-}
-"""The figures of a device by key, with their fields of `DeviceFigures`."""
-DEVICE_KEYS = (*_DEVICE_FIGURES, "peak", "matmuls")
 
 
 class MachineFileError(QuestionError):
@@ -132,7 +118,7 @@ def _machine(table: StrictTable, stem: str) -> Machine:
     chip = _words(table, "chip", name if base is None else base.chip)
     device = DeviceFigures(()) if base is None else base.device
     if "device" in table:
-        device = _device(table.table("device"), device)
+        device = read_device(table.table("device"), device)
     family = _with_links_between(table, _family(table, None if base is None else base.family, chip))
     if not 1 <= family.devices <= MAX_DEVICES:
         table.fail(family.table, f"it makes {family.devices:,} devices", f"there are 1 to {MAX_DEVICES:,}")
@@ -167,39 +153,6 @@ def _words(table: StrictTable, key: str, otherwise: str) -> str:
     if not text:
         table.fail(key, "the text is empty", "write a name, or leave it out")
     return text
-
-
-def _device(table: StrictTable, before: DeviceFigures) -> DeviceFigures:
-    table.only(DEVICE_KEYS)
-    peak = dict(before.peak)
-    if "peak" in table:
-        own = table.table("peak")
-        for key in own.values:
-            try:
-                dtype = canonical_dtype(key)
-            except QuestionError as error:
-                own.fail(key, error.message, error.hint)
-            peak[dtype] = figure(own, key, PEAK)
-    # Of a peak that somebody gives nobody has measured a share.
-    matmuls = "" if "peak" in table else before.matmuls
-    if "matmuls" in table:
-        matmuls = table.line("matmuls", MAX_NAME)
-    if matmuls and matmuls not in MATMULS:
-        table.fail(
-            "matmuls", "nobody has measured its matmuls", f"write {' or '.join(MATMULS)}, or leave it out"
-        )
-    figures: dict[str, Any] = {
-        field: int(value) if quantity is SIZE else value
-        for key, (quantity, field) in _DEVICE_FIGURES.items()
-        if key in table
-        for value in [figure(table, key, quantity)]
-    }
-    device = replace(before, peak=tuple(peak.items()), matmuls=matmuls, **figures)
-    if device.hbm_bytes is not None and (device.usable_bytes or 0) > device.hbm_bytes:
-        if "usable_hbm" in table:
-            table.fail("usable_hbm", "it is more than the HBM", "write the part that a program may use")
-        return replace(device, usable_bytes=None)
-    return device
 
 
 def _with_links_between(table: StrictTable, family: Family) -> Family:
@@ -241,7 +194,7 @@ def machine_toml(machine: Machine, comment: str = "") -> str:
     texts = {key: getattr(machine, key) for key in ("name", "chip", "source")}
     lines += [f"{key} = {quoted(text)}" for key, text in texts.items()]
     lines += ["", "[device]"]
-    for key, (quantity, field) in _DEVICE_FIGURES.items():
+    for key, (quantity, field) in DEVICE_FIGURES.items():
         if (value := getattr(machine.device, field)) is not None:
             lines.append(f"{key} = {value if quantity is SIZE else quantity.toml(value)}")
     if machine.device.matmuls:

@@ -12,7 +12,6 @@ from shardviz.hardware.chips import (
     COMPILED,
     GPUS,
     HOST,
-    KIB,
     MAX_DEVICES,
     MAX_GPUS,
     TPUS,
@@ -85,6 +84,7 @@ def topology_request(machine: Machine) -> TopologyRequest:
     return TopologyRequest("tpu", slices_name(machine.chip, family.torus_sizes), tuple(options))
 
 
+KIB = 2**10
 RESERVED = KIB
 """Of a core's shared memory, what CUDA keeps for each block."""
 
