@@ -8,5 +8,4 @@ explain   what the compilers make of it, one after another
 programs  a program's text, its collectives and their cost
 trials    a user's function under combinations of values, compiled side by side
 search    the best meshes and shardings of a program
-profile   what ran on devices
 requests  targets that are asked together and answer in order"""

@@ -20,7 +20,7 @@ from shardviz.lazy_names import LazyImports
 from shardviz.targets import installed_versions, libtpu_mismatch, pip
 
 with LazyImports():
-    from shardviz.answers import profile as answers
+    from shardviz.profiles import profile as profiles
     from shardviz.profiles import trace_files
     from shardviz.render import profile_view
 
@@ -62,7 +62,7 @@ def profiled(
     Raises `QuestionError` if JAX is not imported, or if profiling would end this process; at the end of the
     block also for a profile that cannot be read."""
     named, on = None if mesh is None else as_mesh(mesh), as_machine(machine)
-    read = partial(answers.profile_with_texts, mesh=named, machine=on, device=device, step=step)
+    read = partial(profiles.profile_with_texts, mesh=named, machine=on, device=device, step=step)
     return ProfileReport(None if folder is None else str(folder), timeout, read)
 
 

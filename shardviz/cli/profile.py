@@ -17,10 +17,10 @@ from shardviz.lazy_names import LazyImports
 from shardviz.units import human_bytes
 
 with LazyImports():
-    from shardviz.answers import profile as answers
     from shardviz.cli import hlo as hlo_command
     from shardviz.documents import fields
     from shardviz.hardware import machine_file
+    from shardviz.profiles import profile as profiles
     from shardviz.profiles import trace_files
     from shardviz.render import profile_view
 
@@ -80,7 +80,7 @@ def read_profile(asked: Mapping[str, Any]) -> Profile:
                 print_note(f"no program text: {error.message}")
                 return [""] * len(protos)
 
-        return answers.profile_with_texts(
+        return profiles.profile_with_texts(
             files,
             find_texts,
             hlo=text,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import sub
 from statistics import median
+from typing import Any
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.hardware.machine import Machine
@@ -77,6 +78,18 @@ def programs_that_ran(files: ProfileFiles) -> list[ProgramRecord]:
     ran = {instruction.program for device in files.devices for instruction in device.instruction_table}
     records = [program for program in files.programs if program.program in ran]
     return sorted(records, key=lambda record: record.program != files.main)
+
+
+def profile_with_texts(
+    files: ProfileFiles, find_texts: Callable[[Sequence[bytes]], Sequence[str]], hlo: str = "", **asked: Any
+) -> Profile:
+    """The numbers of a profile, as `profile_of` has them, with what is `asked` of that. `hlo` is the main
+    program's text; without one `find_texts` is asked for the texts of the serialized programs in the files,
+    "" for one that has none."""
+    records = () if hlo else programs_that_ran(files)
+    texts = find_texts([record.proto for record in records]) if records else ()
+    known = {record.program: text for record, text in zip(records, texts, strict=True) if text}
+    return profile_of(files, known, hlo=hlo, **asked)
 
 
 def profile_of(

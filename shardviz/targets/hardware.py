@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from shardviz.errors import QuestionError, plural
@@ -84,40 +85,16 @@ def topology_request(machine: Machine) -> TopologyRequest:
     return TopologyRequest("tpu", slices_name(machine.chip, family.torus_sizes), tuple(options))
 
 
-KIB = 2**10
-RESERVED = KIB
+RESERVED = 2**10
 """Of a core's shared memory, what CUDA keeps for each block."""
 
 
-def target_config(gpu: str) -> str:
-    """A GPU of `GPUS`, by name, as XLA wants one described that is not here: a `GpuTargetConfigProto`."""
-    figures, device = GPUS[gpu], GPUS[gpu].device
-    major, minor = figures.capability
-    return f"""
-gpu_device_info {{
-  threads_per_block_limit: 1024
-  threads_per_warp: 32
-  shared_memory_per_block: {48 * KIB}
-  shared_memory_per_core: {figures.shared}
-  shared_memory_per_block_optin: {figures.shared - RESERVED}
-  threads_per_core_limit: 2048
-  core_count: {figures.cores}
-  fpus_per_core: {figures.fpus}
-  block_dim_limit_x: 2147483647
-  block_dim_limit_y: 65535
-  block_dim_limit_z: 65535
-  memory_bandwidth: {round(device.hbm_bandwidth or 0)}
-  l2_cache_size: {device.on_chip_bytes}
-  clock_rate_ghz: {(device.clock or 0) / 1e9:g}
-  device_memory_size: {device.hbm_bytes}
-  cuda_compute_capability {{ major: {major} minor: {minor} }}
-  registers_per_core_limit: 65536
-  registers_per_block_limit: 65536
-}}
-platform_name: "CUDA"
-dnn_version_info {{ major: 9 minor: 1 }}
-device_description_str: "{figures.device_kind}"
-"""
+def target_config(name: str) -> str:
+    """A GPU of `GPUS` as XLA wants one described that is not here: a `GpuTargetConfigProto`."""
+    gpu = GPUS[name]
+    bandwidth, clock = round(gpu.device.hbm_bandwidth or 0), (gpu.device.clock or 0) / 1e9
+    template = (files("shardviz.targets") / "gpu_target.txtpb").read_text("utf-8")
+    return "\n" + template.format(gpu=gpu, optin=gpu.shared - RESERVED, bandwidth=bandwidth, clock=clock)
 
 
 DEVICES = 8

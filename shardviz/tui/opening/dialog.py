@@ -38,9 +38,9 @@ from shardviz.units import human_bytes
 from shardviz.user_files import is_folder, is_there
 
 with LazyImports():
-    from shardviz.answers import profile as profile_answer
     from shardviz.hardware import machine_file
     from shardviz.hlo import text_file
+    from shardviz.profiles import profile as profile_answer
     from shardviz.profiles import trace_files
 
 
