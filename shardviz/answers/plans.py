@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from shardviz.planner.problem import Objective, Problem
     from shardviz.planner.ranking import Candidate
     from shardviz.sharding import Mesh
-    from shardviz.stepping.collective_matmul import BlockwiseMatmul
-    from shardviz.stepping.collective_run import CollectiveRun
-    from shardviz.stepping.plan_run import PlanRun
     from shardviz.targets import Target
 
 
@@ -89,7 +86,7 @@ class PricedProblem:
         size that its axes do not divide, and where a time is not known."""
         return sweep(self.problem, parse_range(over), self._place)
 
-    def played(self, number: int = 0) -> PlanRun | None:
+    def played(self, number: int = 0) -> plan_run.PlanRun | None:
         """The plan on small numbers, for all steps, 0, or one that sends nothing; None for another, which has
         rounds."""
         own = self.plan.steps[number - 1 : number] if number > 0 else ()
@@ -108,14 +105,14 @@ class PlanStep:
     plan: Plan
     placed: PlacedMesh
     number: int
-    run: CollectiveRun
+    run: collective_run.CollectiveRun
 
     @cached_property
-    def fastest(self) -> CollectiveRun:
+    def fastest(self) -> collective_run.CollectiveRun:
         """The run in as many pieces as take the least time."""
         return collective_run.pipelined(self.run)
 
-    def matmul(self) -> BlockwiseMatmul:
+    def matmul(self) -> collective_matmul.BlockwiseMatmul:
         """The blocks of the matmul beside it, as they are multiplied while it moves them. Raises
         `QuestionError` where there is none."""
         matmul = collective_matmul.matmul_of_step(self.plan, self.placed, self.number, self.run)

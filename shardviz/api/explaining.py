@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from shardviz.planner.pricing.costs import Sweep
     from shardviz.planner.ranking import Candidate
-    from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding
     from shardviz.render.palette import Palette
 
 
@@ -242,10 +241,10 @@ def vary(
 class SearchReport(Shown):
     """The answer of `shardviz search`: `ranking` has every mesh with its best sharding, the fastest first."""
 
-    ranking: MeshRanking
+    ranking: mesh_ranking.MeshRanking
 
     @property
-    def found(self) -> tuple[MeshSharding, ...]:
+    def found(self) -> tuple[mesh_ranking.MeshSharding, ...]:
         return self.ranking.found
 
     def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:

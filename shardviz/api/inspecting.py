@@ -61,7 +61,6 @@ with LazyImports():
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from shardviz.render.palette import Palette
     from shardviz.reports.changes import ReportSummary
     from shardviz.timeline.program_timeline import MemoryReport
 
@@ -190,7 +189,7 @@ class Report(Shown):
         model = timed_program(self.text, hardware, mesh=self.module.mesh, infer=self.module.mesh is None)[1]
         return TimelineReport(TargetTimes(replace(model, notes=(*model.notes, *self.notes))))
 
-    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+    def lines(self, width: int, palette: palettes.Palette, verbose: bool = False) -> list[Text]:
         if self.compiled is not None:
             return program_view.program_view(self.compiled, self._on_target, width, palette, verbose=verbose)
         from rich.text import Text
@@ -235,7 +234,7 @@ class WhyReport(Shown):
     verdicts: tuple[WasteVerdict, ...] = ()
     compiled: TargetProgram | None = None
 
-    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:  # noqa: ARG002
+    def lines(self, width: int, palette: palettes.Palette, verbose: bool = False) -> list[Text]:  # noqa: ARG002
         from rich.text import Text
 
         if not self.report.entries and not self.verdicts:
@@ -265,7 +264,7 @@ class TargetReports(Shown):
         """The report of one target. Raises its error, or `QuestionError` for one that was not asked."""
         return _report(answer_of(target, self.programs))
 
-    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+    def lines(self, width: int, palette: palettes.Palette, verbose: bool = False) -> list[Text]:
         return program_view.programs_view(self._priced, width, palette, verbose=verbose)
 
     def document(self) -> dict[str, Any]:

@@ -23,7 +23,6 @@ with LazyImports():
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from shardviz.lessons.attempt import Attempt
     from shardviz.render.palette import Palette
 
 MANY = 1000
@@ -47,7 +46,7 @@ def lesson(name: str) -> LessonStageView:
 class LessonStageView(Shown):
     """A lesson at one of its stages: the words, and the picture, if it is shown."""
 
-    attempt: Attempt
+    attempt: attempts.Attempt
     has_picture: bool = True
 
     def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:

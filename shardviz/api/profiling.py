@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.profiles.collective_timing import CollectiveTiming
-    from shardviz.profiles.profile import MeasuredStep, Profile
     from shardviz.render.palette import Palette
     from shardviz.timeline.program_timeline import ProgramTimeline
 
@@ -69,11 +68,11 @@ def profiled(
 class ProfileReport(ShownTimes):
     """The answer of `shardviz profile` for a block of Python; it exists when the block has ended."""
 
-    def __init__(self, kept: str | None, timeout: float, read: Callable[..., Profile]) -> None:
+    def __init__(self, kept: str | None, timeout: float, read: Callable[..., profiles.Profile]) -> None:
         self._kept, self._timeout, self._read = kept, timeout, read
         self._stack = ExitStack()
         self._folder = ""
-        self._profile: Profile | None = None
+        self._profile: profiles.Profile | None = None
 
     def __enter__(self) -> ProfileReport:
         jax = sys.modules.get("jax")
@@ -118,7 +117,7 @@ class ProfileReport(ShownTimes):
         return profile
 
     @property
-    def profile(self) -> Profile:
+    def profile(self) -> profiles.Profile:
         """All of it. Raises `QuestionError` while the block runs, and where it has failed."""
         if self._profile is None:
             hint = "look at it after the with block, which must not fail"
@@ -126,7 +125,7 @@ class ProfileReport(ShownTimes):
         return self._profile
 
     @property
-    def steps(self) -> tuple[MeasuredStep, ...]:
+    def steps(self) -> tuple[profiles.MeasuredStep, ...]:
         """The steps that the block marked, else the runs of the program that ran longest."""
         return self.profile.steps
 

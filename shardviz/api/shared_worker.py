@@ -23,7 +23,6 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.planner.problem import Problem
     from shardviz.reports.lowered_module import LoweredModule, ProgramChange
-    from shardviz.reports.program_report import TargetProgram
 
 T = TypeVar("T")
 
@@ -60,7 +59,7 @@ def ask_program(
     options: Mapping[str, Any],
     with_costs: bool = False,
     changes: Sequence[ProgramChange] = (),
-) -> tuple[TargetProgram, ...]:
+) -> tuple[program_report.TargetProgram, ...]:
     """Each target's program, with options of its compiler; `program_for` lowers it for a platform of JAX, and
     `changes` are made to it before.
 
@@ -69,7 +68,7 @@ def ask_program(
     worker = _worker()
     worker.start(*targets)  # they load JAX while it traces here
 
-    def submit(target: Target) -> CompilerRequest[TargetProgram]:
+    def submit(target: Target) -> CompilerRequest[program_report.TargetProgram]:
         return worker.compile(program_for(target.platform), target, options, with_costs, changes=changes)
 
     def refusal_of(error: Exception) -> ShardvizError | None:

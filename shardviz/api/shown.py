@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.text import Text
 
-    from shardviz.render.palette import Palette
     from shardviz.reports.program_report import TargetTimes
     from shardviz.timeline.program_timeline import MemoryReport, ProgramTimeline
 
@@ -39,7 +38,7 @@ class Shown(ABC):
     Rich is loaded when something is shown, not before."""
 
     @abstractmethod
-    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+    def lines(self, width: int, palette: palette.Palette, verbose: bool = False) -> list[Text]:
         """The picture in lines of at most `width` columns; what ``-v`` prints if it is `verbose`."""
 
     @abstractmethod
@@ -116,7 +115,7 @@ class TimelineReport(ShownTimes):
         """Bytes of one device, the largest buffers and the peak; None if unknown."""
         return self.timeline.memory
 
-    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+    def lines(self, width: int, palette: palette.Palette, verbose: bool = False) -> list[Text]:
         return report.times_view(self.times, width, palette, verbose)
 
     def document(self) -> dict[str, Any]:

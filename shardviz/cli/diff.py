@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardviz.hardware.machine import Machine
-    from shardviz.reports.changes import ReportSummary
-    from shardviz.reports.program_report import DumpedModule
     from shardviz.sharding import Mesh
 
 
@@ -80,7 +78,7 @@ def command(
     if any(functions) and given is None:
         raise QuestionError("a function needs a mesh", "add --mesh data=4,model=4")
     code, saved = ExitCode.FINE, 0
-    summaries: dict[int, ReportSummary] = {}
+    summaries: dict[int, report_changes.ReportSummary] = {}
     asked: dict[int, tuple[str, Target]] = {}
     for number, (text, compiler) in enumerate(zip((old, new), targets, strict=True)):
         if compiler is None:
@@ -129,7 +127,7 @@ def _targets(named: str | None, functions: Sequence[bool]) -> Sequence[Target | 
 
 def _of_functions(
     asked: Sequence[tuple[str, Target]], mesh: Mesh, axis_types: str, machine: Machine | None, timeout: float
-) -> list[ReportSummary]:
+) -> list[report_changes.ReportSummary]:
     functions = {text: user_file.find_function(text) for text, _ in asked}
     targets = tuple(dict.fromkeys(target for _, target in asked))
     for target in targets:
@@ -143,7 +141,7 @@ def _of_functions(
 
 def _of_files(
     name: str, given: Mesh | None, machine: Machine | None
-) -> tuple[ReportSummary, ExitCode | None]:
+) -> tuple[report_changes.ReportSummary, ExitCode | None]:
     """The summary of a file, or of all modules in a folder, and whether all could be read (None: saved)."""
     if name not in (STDIN, "") and is_folder(Path(name)):
         modules = [
@@ -164,7 +162,7 @@ def _of_files(
     return programs.summary_of(report), note_unread(report.module)
 
 
-def _checked(module: DumpedModule, is_priced: bool) -> ExitCode:
+def _checked(module: program_report.DumpedModule, is_priced: bool) -> ExitCode:
     """Tell what of a module could not be read. Raises `QuestionError` for no report, or no seconds."""
     report = module.report
     if report is None or (is_priced and report.timeline is None and not report.module.unread):

@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Sequence
 
-    from shardviz.hardware.machine import Machine
     from shardviz.hlo import HloModule, ShardyModule
-    from shardviz.hlo.dumps import DumpFile
     from shardviz.reports.changes import ReportSummary
     from shardviz.reports.entries import Selection
     from shardviz.sharding import Mesh
@@ -185,7 +183,7 @@ def _show_saved(name: str, saved: ReportSummary, output: CommandOutput) -> ExitC
 
 
 def _list_modules(
-    finals: Sequence[DumpFile],
+    finals: Sequence[dumps.DumpFile],
     given: Mesh | None,
     machine: str | None,
     selection: Selection,
@@ -207,7 +205,7 @@ def _list_modules(
     return code
 
 
-def pricing_machine(named: str | None) -> Machine:
+def pricing_machine(named: str | None) -> machines.Machine:
     """The machine of `--machine`, else one that is assumed. Raises `QuestionError` for an unknown one."""
     return machine_file.named_machine(named) if named else machines.assumed_machine()
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.compiler import CompilerRequest
-    from shardviz.render.palette import Palette
 
 T = TypeVar("T")
 
@@ -58,7 +57,7 @@ class CommandOutput:
         return self.columns or max(shutil.get_terminal_size((PIPE_WIDTH, 24)).columns, MIN_WIDTH)
 
     @property
-    def page(self) -> tuple[int, Palette]:
+    def page(self) -> tuple[int, palettes.Palette]:
         """The columns and the colours, which every picture takes."""
         return self.width, palettes.palette_for(color_system(self.color, sys.stdout.isatty(), os.environ))
 

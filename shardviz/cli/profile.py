@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -23,9 +23,6 @@ with LazyImports():
     from shardviz.profiles import profile as profiles
     from shardviz.profiles import trace_files
     from shardviz.render import profile_view
-
-if TYPE_CHECKING:
-    from shardviz.profiles.profile import Profile
 
 
 @click.command("profile", cls=ExampleCommand)
@@ -54,7 +51,7 @@ def command(output: CommandOutput, **given: Any) -> None:
     )
 
 
-def read_profile(asked: Mapping[str, Any]) -> Profile:
+def read_profile(asked: Mapping[str, Any]) -> profiles.Profile:
     """The profile that a command's options ask for; raises what cannot be had of it."""
     mesh = options.asked_mesh(asked["mesh"], asked["device_order"])
     machine = machine_file.named_machine(asked["machine"]) if asked["machine"] else None

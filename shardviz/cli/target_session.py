@@ -25,14 +25,10 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Worker
-    from shardviz.compiler.user_file import UserProgram
     from shardviz.devices.job import Job, JobAddress
     from shardviz.hardware.machine import Machine
     from shardviz.planner.problem import Problem
     from shardviz.reports.lowered_module import ProgramChange, ShardingRefusal
-    from shardviz.reports.program_report import TargetProgram
-    from shardviz.reports.target_result import TargetResult
-    from shardviz.reports.verdicts import WasteVerdict
     from shardviz.sharding import Mesh
 
 
@@ -91,7 +87,7 @@ class WorkerSession(ExitStack[None]):
         if self._has_job and self._worker is not None:
             self.job = join_job(self._worker)
 
-    def note(self, answer: TargetResult) -> None:
+    def note(self, answer: target_result.TargetResult) -> None:
         if answer.status == "error":
             self.exit_code = ExitCode.COMPILER
         elif answer.status == "unavailable":
@@ -112,7 +108,7 @@ class ProgramSession(WorkerSession):
 
     def run_file(
         self, file: str, name: str, mesh: Mesh, axis_types: str, with_values: bool = False
-    ) -> UserProgram:
+    ) -> user_file.UserProgram:
         """Call a function of a file with a mesh in its own process, and run what it returns `with_values`."""
         platforms = tuple(dict.fromkeys(target.platform for target in self._targets))
         is_explicit = axis_types == "explicit"
@@ -122,7 +118,7 @@ class ProgramSession(WorkerSession):
         with working(f"running {file}"):
             return process.result(self._timeout)
 
-    def read_module(self, data: bytes, name: str) -> UserProgram:
+    def read_module(self, data: bytes, name: str) -> user_file.UserProgram:
         """A StableHLO module, or what jax.export made of one, for every target. Raises `QuestionError`."""
         assert self._worker is not None
         module = wait_for(self._worker.lowered(data, quote(name)), name)
@@ -130,7 +126,7 @@ class ProgramSession(WorkerSession):
 
     def ask(
         self,
-        program: UserProgram,
+        program: user_file.UserProgram,
         options: Mapping[str, str],
         with_costs: bool = False,
         targets: Sequence[Target] | None = None,
@@ -139,7 +135,7 @@ class ProgramSession(WorkerSession):
         worker = self._worker
         assert worker is not None
 
-        def submit(target: Target) -> CompilerRequest[TargetProgram]:
+        def submit(target: Target) -> CompilerRequest[program_report.TargetProgram]:
             return worker.compile(program.lowered_for(target.platform), target, options, with_costs)
 
         self._requests.ask(
@@ -148,13 +144,13 @@ class ProgramSession(WorkerSession):
             lambda error: error if isinstance(error, ShardvizError) else None,
         )
 
-    def programs(self) -> Iterator[TargetProgram]:
+    def programs(self) -> Iterator[program_report.TargetProgram]:
         """The answers in the order of the targets, which `exit_code` remembers."""
         for compiled in self.answers():
             self.note(compiled.answer)
             yield compiled
 
-    def answers(self) -> Iterator[TargetProgram]:
+    def answers(self) -> Iterator[program_report.TargetProgram]:
         """The answers in the order of the questions; where there is no program, the reason is."""
         return self._requests.answers()
 
@@ -185,12 +181,14 @@ class ProgramSession(WorkerSession):
             refusal.hint += f", the cheapest of {like} on {target.name}" * (like > 1)
         refusal.changes = (*first, *(one for one in refusal.changes if one not in priced))
 
-    def verdicts(self, compiled: TargetProgram, machine: Machine | None = None) -> tuple[WasteVerdict, ...]:
+    def verdicts(
+        self, compiled: program_report.TargetProgram, machine: Machine | None = None
+    ) -> tuple[verdicts.WasteVerdict, ...]:
         """The wastes of a program with their mends, tried on Shardy and its target."""
         lowered, worker = compiled.lowered, self._worker
         assert worker is not None
 
-        def ask(name: str, changes: Sequence[ProgramChange]) -> TargetProgram:
+        def ask(name: str, changes: Sequence[ProgramChange]) -> program_report.TargetProgram:
             (target,) = parse_targets(name)
             options = compiled.options if name == compiled.target else {}
             assert lowered is not None
@@ -241,7 +239,7 @@ class TargetSession(WorkerSession):
         """True where a target that was asked is hardware with a name, not simulated devices."""
         return any(target.machine is not None for target in self._targets if target.name in self.requested)
 
-    def answers(self) -> Iterator[TargetResult]:
+    def answers(self) -> Iterator[target_result.TargetResult]:
         """The answers in the order of the targets, each as soon as it and those before it are ready. Where a
         compiler failed, the reason is in its answer, and `exit_code` remembers it."""
         for result in self._requests.answers():

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
     from shardviz.reports.lowered_module import LoweredModule, ProgramChange
-    from shardviz.reports.program_report import TargetProgram
     from shardviz.sharding import Mesh, ShardedArray
 
 
@@ -130,7 +129,7 @@ class Worker:
         options: Mapping[str, Any] | None = None,
         with_costs: bool = False,
         changes: Sequence[ProgramChange] = (),
-    ) -> CompilerRequest[TargetProgram]:
+    ) -> CompilerRequest[program_report.TargetProgram]:
         """Have a target compile a program of the user's, to which `changes` are made before, with options of
         its compiler. Raises `TargetError` where it has another number of devices than the target."""
         try:
@@ -138,7 +137,7 @@ class Worker:
         except TargetError as error:
             return settled(program_report.without_program(target.name, error))
 
-        def read(output: Output, _folder: str, versions: Versions) -> TargetProgram:
+        def read(output: Output, _folder: str, versions: Versions) -> program_report.TargetProgram:
             return reading.read_program(output, program, target, versions, options or {})
 
         asked = question.module_question(program, target, options or {}, changes)
