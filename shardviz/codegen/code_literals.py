@@ -7,7 +7,10 @@ import keyword
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from itertools import count, groupby
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import plural
@@ -56,6 +59,23 @@ _NAMES = {
     "jax.sharding": ("AbstractMesh", "AxisType", "NamedSharding"),
     "jaxlib.mlir.passmanager": ("PassManager",),
 }
+
+
+@cache
+def _texts() -> dict[str, str]:
+    """The texts of `texts.txt`, by the names that stand above them."""
+    every = (files("shardviz.codegen") / "texts.txt").read_text("utf-8").removesuffix("\n")
+    return dict(text.split("\n", 1) for text in f"\n{every}".split("\n=== ")[1:])
+
+
+def text_lines(name: str, **values: object) -> list[str]:
+    """The lines of a text that programs have, with values in the places of ``$name``; the lines of a value are
+    as far to the right as its first one."""
+    lines: list[str] = []
+    for line in _texts()[name].split("\n"):
+        margin = line[: len(line) - len(line.lstrip())]
+        lines += Template(line).substitute(values).replace("\n", f"\n{margin}").split("\n")
+    return lines
 
 
 def lines_text(parts: Iterable[Iterable[str]]) -> str:
@@ -126,12 +146,8 @@ def wide_code(dtype: str) -> list[str]:
 
 
 def devices_code(count: int, dtype: str) -> list[str]:
-    return [
-        f"# {plural(count, 'simulated device')}. Where there are real ones, leave these lines out.",
-        'jax.config.update("jax_platforms", "cpu")',
-        f'jax.config.update("jax_num_cpu_devices", {count})',
-        *wide_code(dtype),
-    ]
+    devices = plural(count, "simulated device")
+    return [*text_lines("simulated", devices=devices, count=count), *wide_code(dtype)]
 
 
 def mesh_code(mesh: Mesh, axis_types: str, devices: str = "") -> list[str]:
@@ -164,19 +180,6 @@ def mapped_code(function: str, into: str, out: str) -> list[str]:
     inner = f"    {', '.join(given)}"
     inside = [inner] if len(inner) <= WIDTH else [f"    {each}," for each in given]
     return ["mapped = jax.shard_map(", *inside, ")"]
-
-
-_COLLECTIVES = "all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute"
-
-
-def printed_code() -> list[str]:
-    return [
-        f'collective = r" ({_COLLECTIVES})(-start)?\\("',
-        "sent = [line for line in compiled.as_text().splitlines() if re.search(collective, line)]",
-        'print("collectives:" if sent else "collectives: none, nothing is sent")',
-        "for line in sent:",
-        '    print(line.partition(", metadata=")[0].strip())',
-    ]
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ def _run(question: CollectiveQuestion) -> list[str]:
     lines += [
         "compiled = jax.jit(mapped).lower(x).compile()",
         "",
-        *code.printed_code(),
+        *code.text_lines("collectives"),
         "",
         "result = compiled(x)",
     ]
@@ -149,22 +149,9 @@ def _ragged_code(
     """Lines that name, for each receiver and each row of its result, a row of all shards, one behind the
     other; one beyond them where the row stays 0. And the lines of one device's function."""
     tall = max(map(sum, zip(*sizes, strict=True)))
-    before = [
-        "# On GPUs and TPUs this is jax.lax.ragged_all_to_all, which JAX lacks on CPUs: here each device",
-        "# gathers all rows and keeps its own.",
-        "rows = jnp.array(",
-        "    [",
-        *(f"        {_rows_code(sizes, height, receiver, tall)}," for receiver in range(len(sizes))),
-        "    ]" if tall else "    ], dtype=int",
-        ")",
-        "",
-        "",
-    ]
-    return before, [
-        f"everything = jax.lax.all_gather({shard}, {axes}, tiled=True)",
-        f"mine = rows[jax.lax.axis_index({axes})]",
-        'jnp.take(everything, mine, axis=0, mode="fill", fill_value=0)',
-    ]
+    rows = "\n".join(f"{_rows_code(sizes, height, receiver, tall)}," for receiver in range(len(sizes)))
+    before = code.text_lines("gathered rows", rows=rows, dtype="" if tall else ", dtype=int")
+    return before, code.text_lines("ragged", shard=shard, axes=axes)
 
 
 def _rows_code(sizes: Sequence[Sequence[int]], height: int, receiver: int, tall: int) -> str:
@@ -283,59 +270,37 @@ def _by_hand(question: CollectiveQuestion, start: str, end: str) -> list[str]:
     if question.schedule.pattern.reduces and question.layout.array.dtype[0] not in "su":
         # Floats depend on the order in which they are added.
         same = "jnp.allclose(result, wanted, rtol=0.01, equal_nan=True)"
-    return [
-        "def by_hand(shard):",
-        f"    me = jax.lax.axis_index({axes})",
-        *(f"    {line}" for line in first),
-        f"    chunks = {made}",
-        "    history = [chunks]",
-        "    for exchanges in rounds:",
-        "        for what, sends in exchanges:",
-        "            sent = {src: chunk for src, _, chunk in sends}",
-        "            come = {dst: chunk for _, dst, chunk in sends}",
-        f"            mine = jnp.array([sent.get(member, 0) for member in range({members})])[me]",
-        f"            # A device that receives nothing writes behind the {chunks} chunks, and is dropped.",
-        f"            place = jnp.array([come.get(member, {chunks}) for member in range({members})])[me]",
-        *_permuted(question),
-        "            there = chunks.at[place]",
-        '            added = there.add(arrived, mode="drop")',
-        '            chunks = added if what == "add" else there.set(arrived, mode="drop")',
-        "        history.append(chunks)",
-        f"    result, wanted = {end}, program(shard)",
-        f"    same = {same.replace('wanted', 'wanted.reshape(result.shape)')}",
-        "    return same[None], jnp.stack(history)[None]",
-    ]
+    return code.text_lines(
+        "by hand",
+        axes=axes,
+        start="\n".join([*first, f"chunks = {made}"]),
+        members=members,
+        chunks=chunks,
+        permuted="\n".join(_permuted(question)),
+        end=end,
+        same=same.replace("wanted", "wanted.reshape(result.shape)"),
+    )
 
 
 def _permuted(question: CollectiveQuestion) -> list[str]:
     """The lines of one exchange. JAX's ppermute counts the members by the mesh's own order of the axes."""
     mesh, axes = question.layout.mesh, question.operation.axes
     ordered = tuple(axis for axis in mesh.axis_names if axis in axes)
-    exchange = f"            arrived = jax.lax.ppermute(history[-1][mine], {code.axes_code(ordered)}, pairs)"
+    exchange = f"arrived = jax.lax.ppermute(history[-1][mine], {code.axes_code(ordered)}, pairs)"
     if ordered == axes:
-        return ["            pairs = [(src, dst) for src, dst, _ in sends]", exchange]
+        return ["pairs = [(src, dst) for src, dst, _ in sends]", exchange]
     counted = mesh.groups(ordered)[0]
     numbers = [counted.index(position) for position in mesh.groups(axes)[0]]
     return [
-        "            # ppermute counts by the mesh's own order of the axes.",
-        f"            number = {numbers}",
-        "            pairs = [(number[src], number[dst]) for src, dst, _ in sends]",
+        "# ppermute counts by the mesh's own order of the axes.",
+        f"number = {numbers}",
+        "pairs = [(number[src], number[dst]) for src, dst, _ in sends]",
         exchange,
     ]
 
 
 def _compared(question: CollectiveQuestion) -> list[str]:
-    layout = question.layout
-    before = "before" if question.schedule.pattern.reduces else "before (0: not received yet)"
-    return [
-        *code.mapped_code(
-            "by_hand", code.shard_map_spec(layout.spec), f"P({code.axes_code(layout.mesh.axis_names)})"
-        ),
-        "same, history = jax.device_get(jax.jit(mapped)(x))",
-        "assert same.all()",
-        'print("round by round the result is the same")',
-        "for number in range(history.shape[1]):",
-        f'    print(f"after round {{number}}:" if number else "{before}:")',
-        "    for device, chunks in zip(mesh.devices.flat, history[:, number]):",
-        '        print(f"    device {device.id}:", chunks.tolist())',
-    ]
+    layout, reduces = question.layout, question.schedule.pattern.reduces
+    into, out = code.shard_map_spec(layout.spec), f"P({code.axes_code(layout.mesh.axis_names)})"
+    before = "before" if reduces else "before (0: not received yet)"
+    return [*code.mapped_code("by_hand", into, out), *code.text_lines("compared", before=before)]

@@ -196,35 +196,15 @@ class _Writer:
         """The arguments: made where they are small, else their shapes."""
         if not self.runs:
             return [
-                "def shape_of(shape, spec, dtype):",
-                "    # Shapes are enough to compile; jax.device_put(array, sharding) places real ones.",
-                "    return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))",
-                "",
-                "",
+                *code.text_lines("shapes"),
                 *(
                     f"{name} = shape_of({self._stacked(array)}, {code.shard_map_spec(array.decided_spec)}, "
                     f"{dtype_code(array.dtype)})"
                     for name, array in self.arguments.items()
                 ),
             ]
-        lines = ["rng = np.random.default_rng(0)", "", ""]
-        if self._is_linear:
-            lines += [
-                "def ones(shape, share, dtype):",
-                "    # Ones among zeros: so few that their sums stay small, and exact.",
-                "    return (rng.random(shape) < share).astype(dtype)",
-            ]
-        else:
-            lines += [
-                "def numbers(shape, largest, dtype, least=None):",
-                "    return rng.uniform(-largest if least is None else least, largest, shape).astype(dtype)",
-            ]
-        return [
-            *lines,
-            "",
-            "",
-            *(f"{name} = {self._values(array)}" for name, array in self.arguments.items()),
-        ]
+        lines = code.text_lines("ones" if self._is_linear else "numbers")
+        return [*lines, *(f"{name} = {self._values(array)}" for name, array in self.arguments.items())]
 
     def _values(self, array: ShardedArray) -> str:
         """Random values of an argument, such that neither sums nor products grow."""
@@ -278,7 +258,12 @@ class _Writer:
                 ),
                 "]",
             ]
-        return [*lines, f"compiled = jax.jit(mapped).lower({placed}).compile()", "", *code.printed_code()]
+        return [
+            *lines,
+            f"compiled = jax.jit(mapped).lower({placed}).compile()",
+            "",
+            *code.text_lines("collectives"),
+        ]
 
     def check(self) -> list[str]:
         is_exact = self._is_linear and self.plan.problem.result.dtype in EXACT
@@ -286,11 +271,7 @@ class _Writer:
         close = CLOSE if is_narrow else VERY_CLOSE
         same = ["    return np.array_equal(found, expected)"]
         if not is_exact:
-            same = [
-                "    # The order of a sum changes its rounding.",
-                "    found, expected = np.float32(found), np.float32(expected)",
-                f"    return np.abs(found - expected).max() <= {close} * np.abs(expected).max()",
-            ]
+            same = code.text_lines("close", close=close)
         lines = [*self.function.lines(), "", "", "def same(found, expected):", *same, "", ""]
         sums = [spec.unreduced for _, spec in self.copies.taken[-1]]
         is_one = len(sums) == 1

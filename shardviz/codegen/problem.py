@@ -55,7 +55,7 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
         ["", *_run(function)] if run else [],
     ]
     is_tpu = target.machine is not None and target.process == "tpu"
-    return code.program_text(title, parts, _TPU if is_tpu else ())
+    return code.program_text(title, parts, code.text_lines("tpu") if is_tpu else ())
 
 
 def _is_listed(problem: Problem) -> bool:
@@ -134,26 +134,14 @@ def _compiled(function: ProgramFunction) -> list[str]:
         f"compiled = jitted.lower({function.arguments}).compile()",
         "",
         f'print("the {are} split as", compiled.output_shardings)',
-        *code.printed_code(),
+        *code.text_lines("collectives"),
     ]
 
 
 def _passes(function: ProgramFunction) -> list[str]:
-    return [
-        *_jitted(function.problem),
-        f'lowered = jitted.trace({function.arguments}).lower(lowering_platforms=("tpu",))',
-        'module = lowered.compiler_ir("stablehlo")',
-        "with module.context:",
-        "    for passes in (",
-        *(f'        "{pipeline}",' for pipeline in SHARDY_PASSES.values()),
-        "    ):",
-        '        PassManager.parse(f"builtin.module({passes})").run(module.operation)',
-        "",
-        'sent = [line for line in str(module).splitlines() if "= sdy." in line]',
-        'print("collectives:" if sent else "collectives: none, nothing is sent")',
-        "for line in sent:",
-        "    print(line.strip())",
-    ]
+    pipelines = "\n".join(f'"{pipeline}",' for pipeline in SHARDY_PASSES.values())
+    arguments = function.arguments
+    return [*_jitted(function.problem), *code.text_lines("shardy", arguments=arguments, pipelines=pipelines)]
 
 
 def _run(function: ProgramFunction) -> list[str]:
@@ -214,13 +202,6 @@ def _mesh_for(target: Target, problem: Problem) -> list[str]:
     return [*devices, *[""] * bool(devices), *code.mesh_code(mesh, types)]
 
 
-_TPU = [
-    "# Keep libtpu from asking the network for its machine, and let other processes load it too.",
-    'os.environ["TPU_SKIP_MDS_QUERY"] = os.environ["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"',
-    "",
-]
-
-
 def _found(target: Target, machine: Machine) -> list[str]:
     """The lines that make the list of a target's devices."""
     words, request = target.description.removeprefix("XLA for "), topology_request(machine)
@@ -263,12 +244,6 @@ def layout_code(layout: Layout) -> str:
     parts = [
         [*code.devices_code(mesh.size, ""), ""],
         [*code.mesh_code(mesh, "Auto"), f"sharding = NamedSharding(mesh, {code.spec_code(layout.spec)})", ""],
-        [
-            f"shape = {array.shape}",
-            'print("a device holds", sharding.shard_shape(shape))',
-            "for device, index in sharding.devices_indices_map(shape).items():",
-            "    bounds = [part.indices(size)[:2] for part, size in zip(index, shape)]",
-            '    print(f"device {device.id}:", ", ".join(f"{start}:{stop}" for start, stop in bounds))',
-        ],
+        code.text_lines("layout", shape=array.shape),
     ]
     return code.program_text(title, parts)
