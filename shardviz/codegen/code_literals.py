@@ -69,8 +69,8 @@ def _texts() -> dict[str, str]:
 
 
 def text_lines(name: str, **values: object) -> list[str]:
-    """The lines of a text of programs, with values in the places of ``$name``; all lines of a value are as far
-    to the right as its first one."""
+    """The lines of a text of programs, with values in the places of ``$name``; its further lines are
+    as far to the right as its first."""
     lines: list[str] = []
     for line in _texts()[name].split("\n"):
         margin = line[: len(line) - len(line.lstrip())]
