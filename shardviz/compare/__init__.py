@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from shardviz.compare import answer_rules, array_rules, einsum_rules
+from shardviz.compare import answer_rules, array_rules
 from shardviz.compare.comparison import AS_PLANNED, CAUSES, SAME_TRAFFIC, Comparison, Difference
 from shardviz.compare.comparison import compiled, over, planned, taken_apart
 from shardviz.hlo import Collective
@@ -29,8 +29,8 @@ ALWAYS: tuple[Callable[[Comparison], None], ...] = (
 )
 WHILE_SOMETHING_IS_LEFT: tuple[Callable[[Comparison], None], ...] = (
     array_rules.gathered_again,
-    einsum_rules.summed_apart,
-    einsum_rules.moved_elsewhere,
+    array_rules.summed_apart,
+    array_rules.moved_elsewhere,
     array_rules.reordered_axes,
     array_rules.padded,
     array_rules.scatter_and_gather,
@@ -39,10 +39,10 @@ WHILE_SOMETHING_IS_LEFT: tuple[Callable[[Comparison], None], ...] = (
     array_rules.merged_collectives,
     array_rules.scattered_less,
     array_rules.gathered_more,
-    einsum_rules.summed_first,
-    einsum_rules.other_sums,
-    einsum_rules.other_array,
-    einsum_rules.other_split,
+    array_rules.summed_first,
+    array_rules.other_sums,
+    array_rules.other_array,
+    array_rules.other_split,
     array_rules.gathered_all,
     array_rules.other_route,
     array_rules.extra_collective,

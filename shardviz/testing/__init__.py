@@ -21,16 +21,15 @@ if TYPE_CHECKING:
     from shardviz.testing.assertions import (
         assert_collectives as assert_collectives,
         assert_fits as assert_fits,
+        check_baseline as check_baseline,
     )
-    from shardviz.testing.baseline import check_baseline as check_baseline
     from shardviz.testing.outcomes import BaselineChanged as BaselineChanged
 else:
     # Loaded on first use: pytest loads the plugin of this package at its start.
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "assertions": "assert_collectives assert_fits",
-            "baseline": "check_baseline",
+            "assertions": "assert_collectives assert_fits check_baseline",
             "outcomes": "BaselineChanged",
         },
     )

@@ -1,4 +1,4 @@
-"""The algorithms, one family a file, and the choice among them."""
+"""The algorithms, and the choice among them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from shardviz.collectives.algorithms import partners, ring, torus
+from shardviz.collectives.algorithms import neighbours, partners
 from shardviz.collectives.schedule import MAX_ENTRIES, Pattern, Rounds, Schedule, Unsuited
 from shardviz.errors import QuestionError, most_like, plural, quote
 
@@ -37,10 +37,11 @@ ALGORITHMS = {
     algorithm.name: algorithm
     for algorithm in (
         Algorithm("ring", "always to the next neighbour",
-                  (*_SUMS, "all_to_all", "broadcast"), ring.ring, pipelined=True),
+                  (*_SUMS, "all_to_all", "broadcast"), neighbours.ring, pipelined=True),
         Algorithm("bidirectional-ring", "to both neighbours at once, by the shorter way",
-                  (*_SUMS, "all_to_all"), ring.bidirectional_ring, pipelined=True),
-        Algorithm("line", "to both neighbours at once, never from the last to the first", _SUMS, ring.line),
+                  (*_SUMS, "all_to_all"), neighbours.bidirectional_ring, pipelined=True),
+        Algorithm("line", "to both neighbours at once, never from the last to the first",
+                  _SUMS, neighbours.line),
         Algorithm("recursive-doubling", "partners 1, 2, 4, … away exchange all they have",
                   ("all_gather", "all_reduce"), partners.recursive_doubling),
         Algorithm("recursive-halving", "partners n/2, n/4, … away each keep one half and send the other",
@@ -56,9 +57,9 @@ ALGORITHMS = {
                   ("broadcast", "all_reduce"), partners.binomial_tree),
         Algorithm("double-binary-tree", "half of the payload up and down each of two trees, in pieces",
                   ("all_reduce",), partners.double_binary_tree, pipelined=True),
-        Algorithm("torus", "rings along one axis of the torus after the other", _SUMS, torus.torus),
+        Algorithm("torus", "rings along one axis of the torus after the other", _SUMS, neighbours.torus),
         Algorithm("torus-split", "the payload in parts, one starting along each axis of the torus",
-                  ("all_reduce",), torus.torus_split),
+                  ("all_reduce",), neighbours.torus_split),
     )
 }
 # fmt: on
