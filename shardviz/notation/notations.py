@@ -14,10 +14,9 @@ from shardviz.notation.gspmd import read_gspmd, write_gspmd
 from shardviz.notation.jax_spec import read_jax, write_jax
 from shardviz.notation.numbers import parse_shape
 from shardviz.notation.reading import Context, Reading
-from shardviz.notation.shardlib import read_shardlib, write_shardlib
 from shardviz.notation.shardy import read_shardy, write_shardy
 from shardviz.notation.spec_string import parse_specs, read_spec_string, write_spec_string
-from shardviz.notation.typeof import read_typeof, write_typeof
+from shardviz.notation.typeof import read_shardlib, read_typeof, write_shardlib, write_typeof
 from shardviz.sharding import Layout, Mesh, ShardedArray, canonical_dtype
 from shardviz.sharding.axis_parts import axis_part
 
