@@ -3,7 +3,7 @@ import pytest
 from shardviz.errors import NotationError, QuestionError
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.reading import Context, Reading
-from shardviz.notation.shardlib import read_shardlib, write_shardlib
+from shardviz.notation.typeof import read_shardlib, write_shardlib
 from shardviz.sharding import PartitionSpec
 
 CONTEXT = Context(parse_mesh("X=2,Y=4,d=8"))
