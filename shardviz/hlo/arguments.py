@@ -102,13 +102,31 @@ class Origins(Generic[_Value]):
         """The origin of several values together; None when it cannot be told."""
         # What is only moved, not computed, from the program's arguments to here ends at the first thing that
         # is computed, and so it is quick in a program of any size.
-        known, most = self._moved, len(self._moved) + MAX_MOVES
-        moved = [folded(value, known, self._moved_step, self._join, most) for value in values]
+        most = len(self._moved) + MAX_MOVES
+        moved = [self._moved_from(value, most) for value in values]
         if (origin := _joined(moved)) is not None and origin.arguments:
             return origin
         if not values or len(self._known) > MAX_LOOKS:
             return None
         return _joined([folded(value, self._known, self._step, self._fold, MAX_LOOKS) for value in values])
+
+    def _moved_from(self, value: _Value, most: int) -> Origin | None:
+        """The origin of what is only moved; nearly all of it is made of one value, and has its origin."""
+        known, passed = self._moved, list[_Value]()
+        while value not in known:
+            operands, known[value] = self._moved_step(value)
+            if len(known) > most:
+                return None
+            if len(operands) != 1:
+                if operands:
+                    parts = [folded(each, known, self._moved_step, self._join, most) for each in operands]
+                    known[value] = _joined(parts)
+                break
+            passed.append(value)
+            (value,) = operands
+        origin = known[value]
+        known.update(dict.fromkeys(passed, origin))
+        return origin
 
     def _moved_step(self, value: _Value) -> tuple[Sequence[_Value], Origin | None]:
         made = self._moved_how(value)

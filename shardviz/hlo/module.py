@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.hlo.arguments import Origins, arguments_in
@@ -56,11 +56,10 @@ class HloModule:
 
     With `is_scheduled` that order is the schedule. `unread` says, a sentence each, what of the text could
     not be read, and `unread_collectives` counts the collectives among that. `awaits_partitioner` tells that
-    this is the program before XLA's partitioner, which inserts most collectives. The permutes of
-    `collective_matmuls` are also among the `collectives`. A text of a program on several TPU slices is that
-    of one slice: `num_slices` of them run it, with `num_partitions` each. `mesh` is the one that was given,
-    its devices in the order in which the text has them, or inferred. Where the text has them in several
-    (`mesh_orders`), only axes that a collective's groups name are known.
+    this is the program before XLA's partitioner, which inserts most collectives. A text of a program on
+    several TPU slices is that of one slice: `num_slices` of them run it, with `num_partitions` each. `mesh`
+    is the one that was given, its devices in the order in which the text has them, or inferred. Where the
+    text has them in several (`mesh_orders`), only axes that a collective's groups name are known.
     `unknown_loops` are the while instructions with collectives whose number of runs the text does not tell.
     Of one that was read with origins `index` has the instructions, and `lines` that of each collective: what
     else is asked of where values come from is looked up when it is first asked for."""
@@ -71,7 +70,6 @@ class HloModule:
     is_scheduled: bool
     collectives: tuple[Collective, ...]
     unread: tuple[str, ...] = ()
-    collective_matmuls: tuple[CollectiveMatmul, ...] = ()
     num_slices: int = 1
     mesh: Mesh | None = None
     unread_collectives: int = 0
@@ -80,6 +78,12 @@ class HloModule:
     unknown_loops: tuple[str, ...] = ()
     index: Instructions | None = field(default=None, repr=False, compare=False)
     lines: Sequence[Instruction] = field(default=(), repr=False, compare=False)
+    find_matmuls: Callable[[], tuple[CollectiveMatmul, ...]] = field(default=tuple, repr=False, compare=False)
+
+    @cached_property
+    def collective_matmuls(self) -> tuple[CollectiveMatmul, ...]:
+        """The collective matmuls, whose permutes are also among the `collectives`."""
+        return self.find_matmuls()
 
     @cached_property
     def argument_names(self) -> tuple[str, ...]:
@@ -118,13 +122,18 @@ def is_hlo(text: str) -> bool:
 def uncollected() -> Iterator[None]:
     """Around a function that reads a text: Python does not search for circles of objects meanwhile. Reading
     makes none, and of 30 MB that search takes a third of the time, as all objects are looked at again and
-    again. Nothing is marked as old afterwards: garbage that others have made would wait with it."""
+    again. Young garbage of others goes before: all that is young afterwards was read, and counts as old."""
     is_stopped = gc.isenabled()
-    gc.disable()
+    if is_stopped:
+        gc.collect(1)
+        gc.disable()
     try:
         yield
     finally:
         if is_stopped:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
@@ -234,7 +243,7 @@ class Reader:
             tuple(self.unread[:MAX_UNREAD]),
             unread_collectives=self.unread_collectives,
             awaits_partitioner=is_sharded and not is_partitioned,
-            collective_matmuls=collective_matmuls(permutes, self.values, calls),
+            find_matmuls=partial(collective_matmuls, permutes, self.values, calls),
             num_slices=self.num_slices,
             mesh=self.mesh,
             mesh_orders=self.numbers.orders,

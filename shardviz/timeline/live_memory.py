@@ -200,8 +200,8 @@ class _Liveness:
         value = self._made(rows, number, now)
         if form.begins:
             return self._started(form.opcode, operands, value)
-        if form.has_aliases:
-            aliases = (alias for alias in aliased_outputs(form.tail) if alias[1] < len(operands))
+        if form.has_aliases and (outputs := aliased_outputs(form.tail)):
+            aliases = (alias for alias in outputs if alias[1] < len(operands))
             others = ((path, part_of(_parts(operands[index]), inner)) for path, index, inner in aliases)
             value = self._replaced(value, others)
         if form.has_aliases and (lists := _shared(form.tail)) is not None:

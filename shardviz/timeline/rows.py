@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 from shardviz.hlo.module import Reader
-from shardviz.hlo.text.instruction import HEAD, Computation, Instruction
+from shardviz.hlo.text.instruction import HEAD, OPERANDS, Computation, Instruction, listed
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.opcodes import ARITHMETIC, CONTROL, NAMING, begins, ends
 from shardviz.hlo.text.shapes import HBM, placed_arrays
@@ -18,7 +18,7 @@ from shardviz.hlo.text.values import Path
 from shardviz.timeline.instruction_work import InstructionWork
 from shardviz.timeline.simulation import TimedWork
 
-_ROW = re.compile(rf"\n(?:{HEAD}(?:%([^\s,(){{}}=%]++(?:, %[^\s,(){{}}=%]++)*+)(?=\)))?+([^\n]*+))?+")
+_ROW = re.compile(rf"\n(?:{HEAD}(?:{OPERANDS})?+([^\n]*+))?+")
 """A line: its head, its operands where they are names alone, and the rest."""
 _REDUCING = {
     *("reduce", "reduce-window", "scatter", "select-and-scatter", "sort", "map"),
@@ -47,8 +47,10 @@ class Form:
         self.has_aliases = "aliasing" in self.tail
         is_loop = self.opcode == "fusion" and "kind=kLoop" in self.tail
         self.is_elementwise = self.opcode in _ELEMENTWISE or is_loop
-        # Its instructions as work of the device, by the shapes of their operands.
+        # Its instructions as work of the device, by the shapes of their operands; `own_works` are also those
+        # of fusions with a collective, which differ in that.
         self.works: dict[tuple[str, ...], TimedWork] = {}
+        self.own_works = self.works
 
     @cached_property
     def line(self) -> Instruction:
@@ -124,6 +126,7 @@ class ProgramRows:
         self.reader = reader
         self.work = InstructionWork(reader.lines)
         self._forms: dict[tuple[str, str, str], Form] = {}
+        self._own_works: dict[tuple[str, str, str], dict[tuple[str, ...], TimedWork]] = defaultdict(dict)
         self._known: dict[Computation, Rows] = {}
 
     def of(self, home: Computation) -> Rows:
@@ -142,7 +145,7 @@ class ProgramRows:
             start = match.start() + 1
             root, name, shape, opcode, written, tail = match.groups()
             if written is not None:
-                taken = written.split(", %")
+                taken = listed(written)
             elif name is not None and (opcode in ("constant", "parameter") or tail[:1] == ")"):
                 taken = ()
             else:
@@ -153,15 +156,20 @@ class ProgramRows:
                 root, tail = line.is_root or None, text[line.inside : line.stop]
             if opcode in _REDUCING:
                 tail = _REDUCTION.sub("", tail, 1)
-            elif opcode == "fusion" and (calls := _CALLS.search(tail)):
+            like = tail
+            if opcode == "fusion" and (calls := _CALLS.search(tail)):
                 callee = lines.computations.named(calls[1], start)
+                if callee is not None:
+                    like = tail[: calls.start(1)] + self.work.first_like(callee).name + tail[calls.end(1) :]
                 # Collectives are known by their names.
-                if callee is not None and callee not in self.reader.collectives:
-                    tail = tail[: calls.start(1)] + self.work.first_like(callee).name + tail[calls.end(1) :]
+                if callee not in self.reader.collectives:
+                    tail = like
             key = opcode, shape, tail
             form = forms.get(key)
             if form is None:
                 form = forms[key] = Form(self.reader, home, start, key)
+                if like is not tail:
+                    form.own_works = self._own_works[opcode, shape, like]
             operands.append([*map(number_of, taken)])
             if root is not None:
                 rows.root = len(names)

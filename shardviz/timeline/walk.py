@@ -170,11 +170,11 @@ class _BlockWalk:
 
     def _own_work(self, form: Form, operands: Sequence[int]) -> TimedWork | None:
         shapes = tuple([self._shapes[operand] for operand in operands])
-        work = form.works.get(shapes)
+        work = form.own_works.get(shapes)
         if work is None and takes_time(form.line):
             durations = self._walker.durations
             op = "matmul" if durations.work.is_matmul(form.line) else form.opcode
-            work = form.works[shapes] = TimedWork(op, durations.of(form.line, shapes), form.source)
+            work = form.own_works[shapes] = TimedWork(op, durations.of(form.line, shapes), form.source)
         return work
 
     def collective(self, number: int, form: Form, operands: Sequence[int]) -> Made:

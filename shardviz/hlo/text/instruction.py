@@ -37,7 +37,10 @@ _ESCAPED = re.compile(r"\\(.)")
 _BARE = {'"': '"', "{": "}"}
 _MARKS = ('"', "{", "%")
 _NAME = re.compile(r"%([^\s,(){}=%]+)")
-_OPERANDS = re.compile(r"%([^\s,(){}=%]++(?:, %[^\s,(){}=%]++)*+)\)")
+OPERANDS: str = r"%([^\s,(){}=%]++(?:, (?:/\*index=\d++\*/)?+%[^\s,(){}=%]++)*+)(?=\))"
+"""Operands that are names alone, as XLA prints them: of many, every fifth with its number."""
+_OPERANDS = re.compile(OPERANDS)
+_BETWEEN = re.compile(r", (?:/\*index=\d++\*/)?%")
 _NAMES = re.compile(r"[^\s,{}()=%]+")
 _NAME_WITHOUT_SIGN = re.compile(r"([A-Za-z_][^\s=,(){}\[\]]*)\s*(?=[,)]|$)")
 _NUMBER = re.compile(r"\s*(\d{1,6})\s*\)")
@@ -128,11 +131,16 @@ class Instruction:
         """The names of the operands, with or without their shapes and percent signs in the text."""
         if self._operands is None:
             if names := _OPERANDS.match(self.text, self.inside, self.stop):
-                self._operands = names[1].split(", %")
+                self._operands = listed(names[1])
             else:
                 written = self.operand_text
                 self._operands = (_NAME if "%" in written else _NAME_WITHOUT_SIGN).findall(written)
         return self._operands
+
+    @property
+    def takes_any(self) -> bool:
+        """Return whether it has operands."""
+        return self.text.startswith("%", self.inside) or bool(self.operands)
 
     @property
     def form(self) -> InstructionForm:
@@ -143,9 +151,9 @@ class Instruction:
             channel = _CHANNEL.match(text, start, stop)
             start = channel.end() if channel else start
             words = text[start:stop]
-            reduction = _REDUCTION.search(words) if "reduce" in self.opcode else None
-            if reduction is not None and words.find('"', 0, reduction.start()) < 0:
-                words = words[: reduction.start()] + words[reduction.end() :]
+            start = words.find(", to_apply=%") if "reduce" in self.opcode else -1
+            if start >= 0 and (reduction := _REDUCTION.match(words, start)) and '"' not in words[:start]:
+                words = words[:start] + words[reduction.end() :]
             self._form = _form(self.opcode, self.shape, words, channel is not None)
         return self._form
 
@@ -223,6 +231,11 @@ def parse_instruction(text: str, start: int = 0, home: Computation = NOWHERE) ->
     return Instruction(
         text, start, stop, match.end(), home, (*head.groups(), text[head.end() : end], match[1])
     )
+
+
+def listed(operands: str) -> list[str]:
+    """The names of `OPERANDS`."""
+    return _BETWEEN.split(operands) if "/*" in operands else operands.split(", %")
 
 
 def closing(text: str, start: int, stop: int | None = None) -> int:

@@ -195,6 +195,7 @@ class Instructions:
         self.normal = normal_form(text)
         self.text = self.normal.text
         self.computations = Computations(self.normal)
+        self._margin = "\n  %" if "\n  %" in self.text else "\n  "
         self._at: dict[int, Instruction | None] = {}
         self._read: dict[Computation, list[Instruction]] = {}
         self._named: dict[Computation, dict[str, Instruction | None]] = defaultdict(dict)
@@ -226,7 +227,10 @@ class Instructions:
 
     def at(self, position: int, home: Computation | None = None) -> Instruction | None:
         """The instruction in whose line a position is, which stands in the computation `home`."""
-        start = self.text.rfind("\n", 0, position) + 1
+        return self._line(self.text.rfind("\n", 0, position) + 1, home)
+
+    def _line(self, start: int, home: Computation | None) -> Instruction | None:
+        """The instruction in the line that begins at `start`."""
         if start not in self._at:
             home = home or self.computations.around(start)
             self._at[start] = parse_instruction(self.text, start, home)
@@ -249,6 +253,10 @@ class Instructions:
         if searched >= MAX_SEARCHED * (home.stop - start):
             self.of(home)
             return self._named[home].get(name)
+        # All but the last of a computation stand so.
+        if (index := self.text.rfind(f"{self._margin}{name} = ", start, before)) >= 0:
+            self._searched[home] = searched + before - index
+            return self._line(index + 1, home)
         stop, definition = before, f"{name} = "
         while (index := self.text.rfind(definition, start, stop)) >= 0:
             instruction = self.at(index, home)
@@ -319,8 +327,8 @@ class Instructions:
     def callee(self, instruction: Instruction) -> Computation | None:
         """The computation that a fusion, a call or an async wrapper runs."""
         if instruction not in self._callees:
-            named = (self._run(instruction, key) for key in (" calls=", " to_apply="))
-            self._callees[instruction] = next(filter(None, named), None)
+            callee = self._run(instruction, " calls=") or self._run(instruction, " to_apply=")
+            self._callees[instruction] = callee
         return self._callees[instruction]
 
     def site(self, home: Computation) -> Instruction | None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from shardviz.hlo.text.instruction import closing, parse_instruction
 
-_COMMENT_MARK = re.compile(r"/\*(?!index=\d)|//(?<![^\s,(){}]//)|(?<!\d)\*/")
+_COMMENT_MARK = re.compile(r"/(?:\*(?!index=\d)|/(?<![^\s,(){}]//))|\*/(?<!\d\*/)")
 """The beginning or the end of any but XLA's own ``/*index=5*/``; the same may stand in a string."""
 _COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|(?P<comment>/\*.*?\*/|//[^\n]*+)', re.DOTALL)
 _LINE_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|(?P<comment>//[^\n]*+)')

@@ -10,7 +10,7 @@ MAX_FRAMES = 64
 """Calls around an instruction, looked at at most; JAX writes down ten."""
 
 _FILE = re.compile(r'^(\d{1,9}) "((?:[^"\\]|\\.)*+)"?', re.MULTILINE)
-_USED = re.compile(r"stack_frame_id=(\d{1,9})")
+_USED = re.compile(r"stack_frame_id=(\d{1,9})[^\n]*+")
 _LOCATION = re.compile(r"^(\d{1,9}) \{file_name_id=(\d{1,9}).{0,200}? line=(\d{1,9})", re.MULTILINE)
 _FRAME = re.compile(
     r"^(\d{1,9}) \{file_location_id=(\d{1,9})(?:[^}\n]{0,200}? parent_frame_id=(\d{1,9}))?", re.MULTILINE
