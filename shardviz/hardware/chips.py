@@ -111,7 +111,7 @@ class DeviceFigures:
 
     def pass_seconds(self, moved: float) -> float | None:
         """Seconds of other work, which passes so many bytes through HBM."""
-        launch = (self.launch or 0.0) if moved else 0.0
+        launch = (self.launch or 0.0) * (moved > 0)
         return None if self.hbm_bandwidth is None else launch + moved / self.hbm_bandwidth
 
     def in_bf16_passes(self, dtype: str) -> bool:

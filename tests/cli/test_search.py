@@ -228,6 +228,7 @@ def test_a_mesh_with_too_many_shardings_is_not_called_impossible(capsys, monkeyp
         return least_of_stars(factors, sizes)
 
     monkeypatch.setattr("shardviz.planner.search.program_tables.least_of_stars", only_small)
+    monkeypatch.setattr("shardviz.planner.search.program_tables.MAX_ENTRIES", 0)
     assert run([*MLP, "--axes", "X,Y", "--width", "200"]) == 0
     page = " ".join(capsys.readouterr().out.split())
     assert "2 meshes have too many shardings to search: X=2,Y=4; X=4,Y=2." in page

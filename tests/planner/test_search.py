@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import product
 from math import inf
 
+import numpy as np
 import pytest
 
 from shardviz.codegen.problem import problem_code
@@ -22,11 +23,13 @@ from shardviz.planner.search.mesh_ranking import (
     mesh_shapes,
     problem_of,
     search_meshes,
+    side_by_side,
     step_time,
     with_order,
     with_smallest_machine,
 )
-from shardviz.planner.search.program_tables import MovedArray, ProgramTables
+from shardviz.planner.search.program_space import ProgramSpaces
+from shardviz.planner.search.program_tables import PipelineStage, PlacedProgram, figures, priced
 from shardviz.planner.search.question import question_from_text
 from shardviz.planner.search.rules import ShardingRules, parse_axes
 from shardviz.planner.states.moves import StateSpace
@@ -50,16 +53,25 @@ def asked(text=MLP, machine="v5e:4x4", axes="data,fsdp,tensor", sizes=SIZES, **m
 
 def tables_of(question, mesh):
     rules = ShardingRules(question.axes, mesh, question.roles)
-    placed = place_mesh(question.machine, with_order(question.machine, mesh))
-    return ProgramTables(question.step, placed, rules, question.held)
+    prices = Prices(place_mesh(question.machine, with_order(question.machine, mesh)))
+    space = ProgramSpaces().of(question.step, rules, question.held)
+    (tables,) = priced([PlacedProgram(space, rules, prices, question.held, PipelineStage("", 1, 1, 1))])
+    return tables
+
+
+def fastest_of(tables, overlap, layers, limit):
+    (found,) = side_by_side([MeshSearch(tables, overlap, layers, 0.0, limit).best()])
+    return found
 
 
 def all_shardings(tables):
-    """Every choice of a state for each array, each with the best of all splits of each statement's work."""
-    for states in product(*tables.states.values()):
-        chosen = dict(zip(tables.states, states, strict=True))
-        for choices in product(*(each.choices for each in tables.statements)):
-            yield tables.sharding(chosen, choices)
+    """Every choice of a state for each array and of a split of each statement's work."""
+    space = tables.space
+    states = product(*map(range, map(len, space.states.values())))
+    splits = [range(len(each.choices)) for each in space.statements]
+    leaders, choices = (np.array(each) for each in zip(*product(states, [*product(*splits)]), strict=True))
+    every = [tables] * len(leaders)
+    yield from (each for each in figures(space, every, leaders, choices) if np.isfinite(sum(each.work)))
 
 
 @pytest.mark.parametrize("overlap", ["none", "parameters", "all"])
@@ -70,9 +82,7 @@ def test_no_sharding_of_the_rules_is_faster(text, axes, overlap):
     question = asked(text, "v5e:2x4", axes, sizes, overlap=overlap)
     for mesh in mesh_shapes(question.axes, 8):
         tables = tables_of(question, mesh)
-        if tables.uneven:
-            continue
-        found = MeshSearch(tables, overlap, 1, 0.0, None).best()
+        found = fastest_of(tables, overlap, 1, None)
         fastest = min(step_time(each, overlap, 1).seconds for each in all_shardings(tables))
         assert fastest * (1 - 1e-9) <= found.time.seconds <= fastest * (1 + 2 * CLOSE)
         assert found.least <= fastest * (1 + 1e-9)
@@ -86,15 +96,13 @@ def test_within_memory_no_sharding_is_much_faster():
     every = [(each.memory, step_time(each, "none", 1).seconds) for each in all_shardings(tables)]
     memories = sorted({memory for memory, _ in every})
     for limit in memories[:: max(1, len(memories) // 8)]:
-        found = MeshSearch(tables, "none", 1, 0.0, int(limit)).best()
+        found = fastest_of(tables, "none", 1, int(limit))
         fastest = min(seconds for memory, seconds in every if memory <= limit)
         assert found is not None
         assert found.sharding.memory <= limit
         assert found.time.seconds >= fastest * (1 - 1e-9)
         assert found.time.seconds <= fastest * 1.5
-    assert MeshSearch(tables, "none", 1, 0.0, int(memories[0]) - 1).best() <= min(
-        seconds for _, seconds in every
-    )
+    assert fastest_of(tables, "none", 1, int(memories[0]) - 1) <= min(seconds for _, seconds in every)
 
 
 def test_every_mesh_is_found_or_said_to_be_impossible():
@@ -402,16 +410,16 @@ def test_no_way_of_a_search_takes_less_than_the_cheapest_moves(axes):
     question = asked(ATTENTION, axes=axes, sizes="b=16,t=64,s=64,d=64,k=8,g=2,h=64")
     mesh = next(each for each in mesh_shapes(question.axes, 16) if min(each.axis_sizes) > 1)
     tables = tables_of(question, mesh)
-    prices, compared = Prices(tables.placed), 0
-    sizes = {axis.name: mesh.axis_size(axis.name) for axis in tables.rules.wide}
-    space = StateSpace(sizes, mesh.shape)
-    for statement in tables.statements:
-        array = statement.part.result
-        befores = tuple(dict.fromkeys(choice.states[-1] for choice in statement.choices))
-        afters = tables.states[statement.variables[-1]]
-        seconds = tables.moves.table(MovedArray(array.shape, array.dtype), befores, afters)
-        for before, row in zip(befores, seconds, strict=True):
+    prices, compared = tables.program.prices, 0
+    space = StateSpace({axis: mesh.axis_size(axis) for axis in tables.space.ways.wide}, mesh.shape)
+    for number, statement in enumerate(tables.space.statements):
+        array, afters = statement.part.result, tables.space.states[statement.variables[-1]]
+        place = next(edge[3] for edge in tables.space.edges.T[::-1] if edge[0] == number)
+        start = tables.space.split_starts[number]
+        divide = [at for at in range(len(statement.choices)) if tables.work[start + at] < inf]
+        for before, at in {statement.choices[at].states[-1]: at for at in divide}.items():
             cheapest = least_costs(space, ArrayKind(array.shape, array.dtype), prices, {before: 0})
+            row = tables.moves[place + at * len(afters) :][: len(afters)]
             for after, own in zip(afters, row, strict=True):
                 if own < inf:
                     assert own > prices.parts(cheapest[after])["time"] / 1e9 - 1e-8

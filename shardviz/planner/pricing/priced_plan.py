@@ -174,7 +174,7 @@ def _priced(
     return PricedStep(*sizes, None, *own, bound, time.convention, why, resident)
 
 
-def local_bound(flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures) -> str:
+def local_bound(flops: float, hbm_bytes: float, dtype: str, device: DeviceFigures) -> str:
     """The bound of local work by the roofline; latency where a matmul's measured start or a kernel's launch
     takes longer, and HBM where no peak or no bandwidth is known."""
     peak, bandwidth = device.flops_per_second(dtype) if flops else None, device.hbm_bandwidth

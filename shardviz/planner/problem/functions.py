@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple
+from operator import eq
+from typing import Any, Literal, NamedTuple, cast
 
 from shardviz.planner.problem import Statement
 from shardviz.planner.problem.jax_code import WHOLE, JaxCode, LocalDims, dtype_code
@@ -401,12 +402,20 @@ def local_sizes(pieces: Iterable[tuple[tuple[str, ...], Shape]]) -> dict[str, in
     found: dict[str, int] = {}
     for dims, shape in pieces:
         for dim, size in zip(dims, shape, strict=True):
-            found[dim] = min(size, found.get(dim, size))
+            found[dim] = _smaller(size, found.get(dim, size))
     return found
 
 
+def _smaller(one: Any, other: Any) -> Any:
+    """The smaller of two numbers, or of two arrays at each place."""
+    if hasattr(one, "clip"):
+        return one.clip(max=other)
+    return other.clip(max=one) if hasattr(other, "clip") else min(one, other)
+
+
 def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -> int:
-    """Operations of a statement on a device that holds pieces of these shapes of its arrays."""
+    """Operations of a statement on a device that holds pieces of these shapes of its arrays; an array of
+    them where sizes are arrays, as those of many devices."""
     pieces = zip(part.arrays, (*operands, result), strict=True)
     local = local_sizes((array.dims, shape) for array, shape in pieces)
     operand_dims = {dim for array in part.operands for dim in array.dims}
@@ -418,17 +427,19 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
     if function.counted == "pairs":
         query, rows, keys, values = _queries(part)
         along, size, *others = part.whole
-        pairs = float(math.prod(local[dim] for dim in {*query, along} - {size}) * function.flops)
+        pairs = 1.0 * (math.prod(local[dim] for dim in {*query, along} - {size}) * function.flops)
         if function.of_one_sequence:
-            every, own = max(1, part.sizes[along]), max(1, local[along])
+            whole, own = max(1, part.sizes[along]), local[along] + (local[along] == 0)
             # A device with the first keys has most pairs of them; one with a halo has all of its window.
-            share = _share_seen(local[rows] / every or 1, min(1, (part.number or own) / every))
-            pairs *= share * every / own
+            seen = local[rows] / whole
+            share = _share_seen(seen + (seen == 0), _smaller(1, (part.number or own) / whole))
+            pairs = pairs * (share * whole / own)
         made = next((dim for dim in values if dim not in keys), size)
         vectors = [size, made, *others]
         if len(part.operands) % 2 == 0:
             vectors = [dim for dim in dict.fromkeys(vectors) if dim in part.einsum.result]
-        return round(pairs * sum(local[dim] for dim in vectors))
+        every: Any = pairs * sum(local[dim] for dim in vectors)
+        return cast("int", every.round() if hasattr(every, "round") else round(every))
     if function.counted == "operand":
         return function.flops * math.prod(operands[0])
     if function.counted == "result":
@@ -483,12 +494,13 @@ def sent_beside(part: Statement, cuts: Mapping[str, int]) -> Iterator[SentBeside
         yield SentBeside("all_gather", -1, (parts, *shape), "f32")
 
 
-def _share_seen(rows: float, window: float) -> float:
+def _share_seen(rows: Any, window: Any) -> Any:
     """The part of all pairs of queries and keys that the last queries of a sequence see, each only the last
     keys up to its own; earlier ones see no more. `rows` and `window` are parts of the sequence."""
 
-    def seen(first: float) -> float:
-        return min(first, window) * (2 * first - min(first, window)) / 2
+    def seen(first: Any) -> Any:
+        until = _smaller(first, window)
+        return until * (2 * first - until) / 2
 
     return (seen(1) - seen(1 - rows)) / rows
 
@@ -500,14 +512,17 @@ def local_work(part: Statement, operands: Sequence[Shape], result: Shape) -> tup
         # The new rows are read and written.
         return 0, 2 * array_bytes(operands[1], part.operands[1].dtype), ""
     traffic = array_bytes(result, part.result.dtype)
-    read = set()
+    names = [array.name for array in part.operands]
     for index, (array, shape) in enumerate(zip(part.operands, operands, strict=True)):
-        if (array.name, shape) in read:
-            continue
-        read.add((array.name, shape))
         size = array_bytes(shape, array.dtype)
-        looked_up = math.prod(result) * size // max(1, math.prod(shape))
-        traffic += min(size, looked_up) if index in looks_up else size
+        if index in looks_up:
+            points = math.prod(shape)
+            size = _smaller(size, math.prod(result) * size // (points + (points == 0)))
+        for before in range(index):
+            # What stands twice is read once.
+            if names[before] == array.name:
+                size = size * (1 - math.prod(map(eq, shape, operands[before])))
+        traffic = traffic + size
     return statement_flops(part, operands, result), traffic, matmul_dtype(part)
 
 

@@ -72,36 +72,74 @@ def _entries(name: str, others: Iterable[str], sizes: Mapping[str, int]) -> int:
     return prod((sizes[other] for other in others), start=sizes[name])
 
 
+class _Step(NamedTuple):
+    """The elimination of a variable, of which the least is left over the `others`: the numbers of the tables
+    that have it, the order of their dimensions and the places where they lack one."""
+
+    name: str
+    others: tuple[str, ...]
+    taken: list[tuple[int, list[int], tuple[slice | None, ...]]]
+
+
+class Elimination:
+    """The elimination of variables from many sums at once, whose tables are over the same `scopes`; `sizes`
+    are the numbers of values. `entries` are those of all its tables of one sum, `largest` of the largest."""
+
+    def __init__(self, scopes: Sequence[Sequence[str]], sizes: Mapping[str, int]) -> None:
+        # Arrays have few dimensions: variables with one value take none.
+        self._single = [name for name, size in sizes.items() if size == 1]
+        self._sizes = sizes = {name: size for name, size in sizes.items() if size > 1}
+        self._scopes = [tuple(name for name in scope if name in sizes) for scope in scopes]
+        left = dict(enumerate(self._scopes))
+        self.entries = self.largest = 0
+        self._steps: list[_Step] = []
+        for name in elimination_order(self._scopes, sizes):
+            own = {number: scope for number, scope in left.items() if name in scope}
+            others = tuple(dict.fromkeys(each for scope in own.values() for each in scope if each != name))
+            taken = []
+            for number, scope in own.items():
+                del left[number]
+                # With its dimensions in the order of the total, of size 1 where it lacks one.
+                order = [1 + scope.index(each) for each in (*others, name) if each in scope]
+                places = (slice(None) if each in scope else None for each in (*others, name))
+                taken.append((number, [0, *order], (slice(None), *places)))
+            left[len(scopes) + len(self._steps)] = others
+            self._steps.append(_Step(name, others, taken))
+            count = _entries(name, others, sizes)
+            self.entries, self.largest = self.entries + count, max(self.largest, count)
+        self._left = [*left]
+
+    def least(self, tables: Iterable[Table]) -> tuple[Table, dict[str, NDArray[np.intp]]]:
+        """The least of each sum, and for it the index of the value of each variable; of equals the first. The
+        first dimension of each table is that of the sums."""
+        left = dict(enumerate(tables))
+        count = len(left[0]) if left else 1
+        for number, scope in enumerate(self._scopes):
+            left[number] = left[number].reshape(count, *map(self._sizes.__getitem__, scope))
+        eliminated: list[tuple[str, tuple[str, ...], NDArray[np.intp]]] = []
+        for name, others, taken in self._steps:
+            own = [left.pop(number).transpose(order)[places] for number, order, places in taken]
+            first, *rest = own or [np.zeros((count, self._sizes[name]))]
+            total = sum(rest, start=first)
+            left[len(self._scopes) + len(eliminated)] = total.min(axis=-1)
+            eliminated.append((name, others, total.argmin(axis=-1)))
+        every = np.arange(count)
+        chosen = {name: np.zeros(count, np.intp) for name in self._single}
+        for name, others, best in reversed(eliminated):
+            chosen[name] = best[(every, *(chosen[other] for other in others))]
+        return sum((left[number] for number in self._left), start=np.zeros(count)), chosen
+
+
 def least(
     factors: Sequence[Factor], sizes: Mapping[str, int], max_entries: int = MAX_ENTRIES
 ) -> tuple[float, dict[str, int]]:
     """The least sum, and the index of the value of each variable; of equals the first. `sizes` are the
     numbers of values. Raises `TooWideError` for a table of more than `max_entries`."""
-    # Arrays have few dimensions: variables with one value take none.
-    chosen = {name: 0 for name, size in sizes.items() if size == 1}
-    sizes = {name: size for name, size in sizes.items() if size > 1}
-    factors = [
-        Factor(tuple(v for v in each.variables if v in sizes), each.table.squeeze()) for each in factors
-    ]
-    left = factors
-    eliminated: list[tuple[str, tuple[str, ...], NDArray[np.intp]]] = []
-    for name in elimination_order((factor.variables for factor in factors), sizes):
-        own = [factor for factor in left if name in factor.variables]
-        left = [factor for factor in left if name not in factor.variables]
-        others = tuple(dict.fromkeys(v for factor in own for v in factor.variables if v != name))
-        if _entries(name, others, sizes) > max_entries:
-            raise TooWideError
-        total = np.zeros([sizes[each] for each in (*others, name)])
-        for factor in own:
-            # With its dimensions in the order of the total, of size 1 where it lacks one.
-            order = [factor.variables.index(each) for each in (*others, name) if each in factor.variables]
-            lacking = [place for place, each in enumerate(others) if each not in factor.variables]
-            total += np.expand_dims(factor.table.transpose(order), lacking)
-        eliminated.append((name, others, total.argmin(axis=-1)))
-        left.append(Factor(others, total.min(axis=-1)))
-    for name, others, best in reversed(eliminated):
-        chosen[name] = int(best[tuple(chosen[other] for other in others)])
-    return float(sum(factor.table for factor in left)), chosen
+    elimination = Elimination([factor.variables for factor in factors], sizes)
+    if elimination.largest > max_entries:
+        raise TooWideError
+    total, chosen = elimination.least(factor.table[None] for factor in factors)
+    return float(total[0]), {name: int(index[0]) for name, index in chosen.items()}
 
 
 def least_of_stars(factors: Sequence[Factor], sizes: Mapping[str, int]) -> tuple[float, dict[str, int]]:

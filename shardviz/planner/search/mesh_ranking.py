@@ -8,12 +8,12 @@ a bound for all shardings on a mesh; the best sharding met on the way is the ans
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice, permutations
 from math import ceil, gcd, inf, prod
 from operator import itemgetter
+from typing import Any, TypeVar
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.chip_torus import parts_by_slice
@@ -23,7 +23,6 @@ from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.priced_plan import (
     UNKNOWN,
     Passes,
-    by_pass,
     is_mostly_sent,
     local_bound,
     overlapped,
@@ -33,16 +32,20 @@ from shardviz.planner.pricing.priced_plan import (
 from shardviz.planner.problem import Problem
 from shardviz.planner.problem.training import Remat
 from shardviz.planner.search.least_sum import TooWideError
+from shardviz.planner.search.program_space import ProgramSpaces
 from shardviz.planner.search.program_tables import (
-    DirectWays,
     Multipliers,
     PipelineStage,
+    PlacedProgram,
     ProgramSharding,
     ProgramTables,
+    least_shardings,
+    priced,
 )
 from shardviz.planner.search.question import Overlap, SearchQuestion
 from shardviz.planner.search.rules import SearchAxis, ShardingRules
 from shardviz.planner.states.moves import Axes, spec_of
+from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import human_bytes
 from shardviz.units import seconds as human_seconds
@@ -66,6 +69,8 @@ COPYING = ("data", "fsdp", "expert")
 """Kinds of axes that split the examples."""
 SLOW = 2.0
 """A mesh that takes as many times the best one's seconds is slow: no batch is taken in parts there."""
+AT_ONCE = 64
+"""Meshes that are looked at side by side, fewer of those with axes of any kind."""
 DOUBLINGS = 12
 """Machines that are tried, each of twice as many devices as the one before."""
 
@@ -191,18 +196,56 @@ def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
     # Those of a step's FLOPs on all devices, nothing sent.
     least_seconds = question.flops / (peak * machine.devices) if peak else 0.0
     answer = MeshRanking(question, meshes=len(meshes), least_seconds=least_seconds)
-    ways: dict[Axes, DirectWays] = {}
+    spaces, fastest = ProgramSpaces(), Fastest()
     # Those that split the examples least, most of which are slow, come last: less needs to be known of them.
     in_order = sorted(meshes, key=lambda mesh: -_example_parts(question, mesh))
-    for number, mesh in enumerate(in_order, 1):
-        slow = SLOW * min((row.seconds for row in answer.found[:1]), default=inf)
-        outcome, shardings = _on_mesh(question, mesh, ways, slow)
-        if isinstance(outcome, InfeasibleMesh):
-            answer = replace(answer, infeasible=(*answer.infeasible, outcome))
-        else:
-            answer = replace(answer, found=tuple(sorted((*answer.found, outcome), key=_figures)))
-        answer = replace(answer, looked_at=number, shardings=answer.shardings + shardings)
-        yield answer
+    at_once = max(1, AT_ONCE >> 2 * sum(axis.kind == "any" for axis in question.axes))
+    for start in range(0, len(in_order), at_once):
+        searches = [_on_mesh(question, mesh, spaces, fastest) for mesh in in_order[start : start + at_once]]
+        for outcome, shardings in side_by_side(searches):
+            if isinstance(outcome, InfeasibleMesh):
+                answer = replace(answer, infeasible=(*answer.infeasible, outcome))
+            else:
+                answer = replace(answer, found=tuple(sorted((*answer.found, outcome), key=_figures)))
+            number = answer.looked_at + 1
+            answer = replace(answer, looked_at=number, shardings=answer.shardings + shardings)
+            yield answer
+
+
+Request = PlacedProgram | tuple[ProgramTables, Multipliers]
+"""What a search asks for: the tables of a program, or their least sum and a sharding that has it."""
+Result = TypeVar("Result")
+Search = Generator[Request, Any, Result]
+
+
+def side_by_side(searches: Sequence[Search[Result]]) -> Iterator[Result]:
+    """The result of each search as it ends. What all of them ask for next is found at once."""
+    answers: list[tuple[Search[Result], Any]] = [(search, None) for search in searches]
+    while answers:
+        asked = []
+        for search, answer in answers:
+            is_error = isinstance(answer, TooWideError)
+            try:
+                asked.append((search, search.throw(answer) if is_error else search.send(answer)))
+            except StopIteration as end:
+                yield end.value
+        tables = iter(priced([one for _, one in asked if isinstance(one, PlacedProgram)]))
+        sums = iter(least_shardings([one for _, one in asked if not isinstance(one, PlacedProgram)]))
+        answers = [
+            (search, next(tables if isinstance(one, PlacedProgram) else sums)) for search, one in asked
+        ]
+
+
+@dataclass
+class Fastest:
+    """The `seconds` of the fastest step so far on any mesh."""
+
+    seconds: float = inf
+
+    @property
+    def slow(self) -> float:
+        """The seconds from which a mesh is looked at less closely."""
+        return SLOW * self.seconds
 
 
 def best_meshes(question: SearchQuestion) -> MeshRanking:
@@ -291,17 +334,19 @@ Outcome = tuple[MeshSharding | InfeasibleMesh, int]
 """The best on a mesh, and how many shardings it has."""
 
 
-def _on_mesh(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], slow: float) -> Outcome:
-    """The best of all that may be chosen, the axes that cross the machine's slices among it; meshes with the
-    same axes of more than one device share `ways`."""
+def _on_mesh(
+    question: SearchQuestion, mesh: Mesh, spaces: ProgramSpaces, fastest: Fastest
+) -> Search[Outcome]:
+    """The best of all that may be chosen, the axes that cross the machine's slices among it."""
     first, *others = orders_across(question.machine, mesh)
-    outcome = _in_order(question, first, ways, slow)
+    outcome = yield from _in_order(question, first, spaces, fastest)
     for other in others:
         best = outcome[0]
         # Memory is the same in any order, and less to send across slices saves at most what that exposes.
         if isinstance(best, InfeasibleMesh) or best.within_seconds > best.seconds * (1 - CLOSE):
             break
-        outcome = min(outcome, _in_order(question, other, ways, min(slow, best.seconds)), key=_order)
+        limit = Fastest(min(fastest.seconds, best.seconds / SLOW))
+        outcome = min(outcome, (yield from _in_order(question, other, spaces, limit)), key=_order)
     return outcome
 
 
@@ -326,7 +371,9 @@ def _across(placed: PlacedMesh) -> Axes:
     return tuple(axis for axis, own in levels if any(level.kind == "network" for level in own))
 
 
-def _in_order(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], slow: float) -> Outcome:
+def _in_order(
+    question: SearchQuestion, mesh: Mesh, spaces: ProgramSpaces, fastest: Fastest
+) -> Search[Outcome]:
     """The best on a mesh whose axes stay in their order."""
     pipeline = next((axis.name for axis in question.axes if axis.kind == "pipeline"), "")
     stages = mesh.axis_size(pipeline) if pipeline else 1
@@ -340,16 +387,18 @@ def _in_order(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays]
     copies = tuple(name for name in names if mesh.axis_size(name) > 1)
     given, copies = (optimizer.over, copies) if optimizer else ((), ())
     outcomes = {}
+    prices = Prices(place_mesh(question.machine, with_order(question.machine, mesh)))
     for over in dict.fromkeys((given, given or copies)):
         for remat, asked in question.by_remat.items():
-            outcomes[remat, over] = _best_stages(asked.sharded_over(over), mesh, ways, one, slow)
+            own = asked.sharded_over(over)
+            outcomes[remat, over] = yield from _best_stages(own, mesh, prices, spaces, one, fastest)
         # The state of the optimizer is sharded over copies of parameters where memory asks for it.
-        if _is_settled(min(outcomes.values(), key=_order)[0], slow):
+        if _is_settled(min(outcomes.values(), key=_order)[0], fastest.slow):
             break
     (remat, over), (best, shardings) = min(outcomes.items(), key=lambda item: _order(item[1]))
     if isinstance(best, MeshSharding):
         return replace(best, remat=remat, over=over), shardings
-    if best.least_seconds > slow:
+    if best.least_seconds > fastest.slow:
         least = human_seconds(best.least_seconds)
         best = replace(best, reason=f"{best.reason}, and where it fits takes {least} or more")
     return best, shardings
@@ -373,8 +422,13 @@ def _is_settled(result: MeshSharding | InfeasibleMesh, slow: float) -> bool:
 
 
 def _best_stages(
-    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], one: PipelineStage, slow: float
-) -> Outcome:
+    question: SearchQuestion,
+    mesh: Mesh,
+    prices: Prices,
+    spaces: ProgramSpaces,
+    one: PipelineStage,
+    fastest: Fastest,
+) -> Search[Outcome]:
     """The best numbers of microbatches and of runs of layers: from one pair to a better one beside it. One
     stage takes several microbatches only where memory is what limits it."""
     examples = max(1, question.problem.arguments[0].shape[0] // _example_parts(question, mesh))
@@ -386,37 +440,41 @@ def _best_stages(
         microbatches, interleave = microbatches if question.training else 1, 1
     looked_at: dict[tuple[int, int], Outcome] = {}
 
-    def look_at(count: int, runs: int) -> None:
+    def look_at(count: int, runs: int) -> Search[None]:
         is_usual = count > 0 and examples % count == 0 and one.layers % runs == 0 and runs <= MAX_INTERLEAVE
         is_usual = is_usual and (runs == 1 or count % one.stages == 0)
         is_asked = microbatches in (None, count) and interleave in (None, runs)
         if (count, runs) not in looked_at and is_asked and (is_usual or not looked_at):
             stage = one._replace(microbatches=count, interleave=runs)
-            looked_at[count, runs] = _of_stage(question, mesh, ways, stage, slow)
+            looked_at[count, runs] = yield from _of_stage(question, mesh, prices, spaces, stage, fastest)
 
     usual = gcd(4 * one.stages, examples)
     here = microbatches or (usual if one.stages > 1 else 1), interleave or 1
-    look_at(*here)
+    yield from look_at(*here)
     result, runs = looked_at[here][0], here[1]
-    if isinstance(result, MeshSharding) and result.seconds > slow:
+    if isinstance(result, MeshSharding) and result.seconds > fastest.slow:
         return looked_at[here]
-    if one.stages == 1 and (_is_settled(result, slow) or microbatches is not None):
+    if one.stages == 1 and (_is_settled(result, fastest.slow) or microbatches is not None):
         return looked_at[here]
     if isinstance(result, InfeasibleMesh) and microbatches is None:
         # More parts hold less, but for gradients that then lie beside activations. Fewer are faster.
-        def fits(count: int) -> bool:
-            look_at(count, runs)
+        def fits(count: int) -> Search[bool]:
+            yield from look_at(count, runs)
             return isinstance(looked_at[count, runs][0], MeshSharding)
 
         more = [count for count in range(here[0] + 1, examples + 1) if examples % count == 0]
         more = [count for count in more if runs == 1 or count % one.stages == 0]
-        if not more or not fits(more[-1]):
+        if not more or not (yield from fits(more[-1])):
             return min(looked_at.values(), key=_order)
-        here = more[bisect_left(more, True, key=fits)], runs
+        low, high = 0, len(more) - 1
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if (yield from fits(more[middle])) else (middle + 1, high)
+        here = more[low], runs
     while True:
         count, runs = here
         for near in (2 * count, runs), (count // 2, runs), (count, 2 * runs), (count // 2, 2 * runs):
-            look_at(*near)
+            yield from look_at(*near)
         best = min(looked_at, key=lambda pair: _order(looked_at[pair]))
         if best == here:
             return looked_at[here]
@@ -424,39 +482,51 @@ def _best_stages(
 
 
 def _of_stage(
-    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], stage: PipelineStage, slow: float
-) -> Outcome:
+    question: SearchQuestion,
+    mesh: Mesh,
+    prices: Prices,
+    spaces: ProgramSpaces,
+    stage: PipelineStage,
+    fastest: Fastest,
+) -> Search[Outcome]:
     layers = stage.layers
     held = {
         name: max(1.0, copies * layers / question.problem.layers) for name, copies in question.held.items()
     }
     if question.training:
         held |= {name: held[name] * stage.in_flight for name in question.activations}
-    placed = place_mesh(question.machine, with_order(question.machine, mesh))
     rules = ShardingRules(question.axes, mesh, question.roles)
-    wide = tuple(axis.name for axis in rules.wide)
-    own = ways.setdefault(wide, DirectWays(wide))
-    tables = ProgramTables(question.step, placed, rules, held, stage, own)
+    space = spaces.of(question.step, rules, question.held)
+    if isinstance(space, str):
+        return InfeasibleMesh(mesh, space), 0
+    tables = yield PlacedProgram(space, rules, prices, held, stage)
     if reason := tables.uneven:
         return InfeasibleMesh(mesh, reason), 0
     limit, beside = question.machine.device.limit_bytes, question.beside_bytes(mesh)
     bubble, room = stage.bubble, None if limit is None else limit - beside
-    search = MeshSearch(tables, question.overlap, layers, bubble, room, slow)
+    search = MeshSearch(tables, question.overlap, layers, bubble, room, fastest)
     try:
-        best = search.best()
+        best = yield from search.best()
         if isinstance(best, float):
-            least = round(search.smallest().memory) + beside
+            smallest = yield from search.smallest()
+            least = round(smallest.memory) + beside
             reason = f"each device would hold {human_bytes(least)} of {human_bytes(limit or 0)}"
-            return InfeasibleMesh(mesh, reason, least, least_seconds=best), tables.shardings
+            return InfeasibleMesh(mesh, reason, least, least_seconds=best), space.shardings
     except TooWideError:
         return InfeasibleMesh(mesh, "too many shardings to search", is_skipped=True), 0
-    sharding, time, machine = best.sharding, best.time, question.machine
+    machine, states = question.machine, tables.states(best.sharding)
+    parts = tables.communication(best.sharding)
+    sharding = tables.summed(best.sharding, parts)
+    by_axes = sums_of((axes, seconds * layers) for _, axes, seconds, _ in parts)
+    time = step_time(sharding, question.overlap, layers, bubble)
+    time = replace(time, communication=tuple(by_axes.items()))
     arrays, leader = question.problem.arrays, question.roles.leader
     names = dict.fromkeys(array.name for array in arrays if array.name not in question.unnamed)
     dtype = question.problem.result.dtype
     peak = machine.device.flops_per_second(dtype)
     # The longer of the work and of the communication, be it waited for or hidden, by what takes longest.
-    bound = local_bound(sharding.longest.flops, sharding.longest.hbm_bytes, dtype, machine.device)
+    flops, traffic = tables.longest(sharding)
+    bound = local_bound(flops, traffic, dtype, machine.device)
     if is_mostly_sent(*overlapping(sharding, question.overlap)):
         bound = axes_words(max(time.communication, key=itemgetter(1))[0])
     if machine.family.lacks_links and time.communication:
@@ -464,18 +534,14 @@ def _of_stage(
     work, sent, _ = overlapping(sharding, "all")
     possible = (peak or 0.0) * machine.devices * time.seconds
     share, runs = machine.reached if question.training else None, layers * (1 + bubble)
-    crossing = {*_across(placed)}
-    exposed, hidden = (
-        tuple(part for part in parts if crossing.isdisjoint(part[1]))
-        for parts in (sharding.exposed, sharding.hidden)
-    )
-    within = replace(sharding, exposed=exposed, hidden=hidden)
+    crossing = {*_across(prices.placed)}
+    within = tables.summed(best.sharding, [part for part in parts if crossing.isdisjoint(part[1])])
     row = MeshSharding(
         mesh,
-        placed,
-        specs=tuple((name, spec_of(sharding.states[leader(name)])) for name in names),
+        prices.placed,
+        specs=tuple((name, spec_of(states[leader(name)])) for name in names),
         time=time,
-        flops=sharding.flops * tables.problem.layers,
+        flops=tables.flops_of(sharding) * question.problem.layers,
         memory_bytes=round(sharding.memory) + beside,
         bound=bound,
         utilisation=question.flops / possible if possible else None,
@@ -484,10 +550,10 @@ def _of_stage(
         published_seconds=share and published_step(work, sent, share) * runs,
         stage=stage if stage.stages > 1 or stage.microbatches > 1 else None,
         is_limited=best.is_limited,
-        ring=sharding.ring,
+        ring=tables.ring(sharding),
         within_seconds=step_time(within, question.overlap, layers, bubble).seconds,
     )
-    return row, tables.shardings
+    return row, space.shardings
 
 
 def mesh_shapes(axes: Sequence[SearchAxis], devices: int) -> tuple[Mesh, ...]:
@@ -533,20 +599,18 @@ def without_ones(mesh: Mesh) -> Mesh:
 
 
 def step_time(sharding: ProgramSharding, overlap: Overlap, layers: float, bubble: float = 0.0) -> StepTime:
-    """The time of so many layers on each device; `bubble` is what a pipeline waits, as a part of the rest."""
+    """The time of so many layers on each device, all communication together; `bubble` is what a pipeline
+    waits, as a part of the rest."""
     work, hidden, waited = overlapping(sharding, overlap)
     busy = (overlapped(work, hidden) + sum(waited)) * layers
-    by_axes = sums_of((axes, seconds * layers) for _, axes, seconds in (*sharding.exposed, *sharding.hidden))
+    sent = (sum(sharding.exposed) + sum(sharding.hidden)) * layers
     local = sum(work) * layers
-    return StepTime(local, tuple(by_axes.items()), busy - local, busy * bubble, busy * (1 + bubble))
+    return StepTime(local, (((), sent),), busy - local, busy * bubble, busy * (1 + bubble))
 
 
 def overlapping(sharding: ProgramSharding, overlap: Overlap) -> tuple[Passes, Passes, Passes]:
     """By pass the seconds of one layer's work, of the communication that it can hide, and of all other."""
-    exposed, hidden = (
-        by_pass((phase, seconds) for phase, _, seconds in parts)
-        for parts in (sharding.exposed, sharding.hidden)
-    )
+    exposed, hidden = sharding.exposed, sharding.hidden
     if overlap == "parameters":
         return sharding.work, hidden, exposed
     every, none = (exposed[0] + hidden[0], exposed[1] + hidden[1]), (0.0, 0.0)
@@ -567,53 +631,60 @@ class StepSharding:
 @dataclass(frozen=True)
 class MeshSearch:
     """The search on one mesh: `layers` are those of a device, `limit` the bytes that it may hold, if known;
-    `bubble` is what a pipeline waits, as a part of the rest. A mesh where a step takes `slow` seconds or more
-    is looked at less closely."""
+    `bubble` is what a pipeline waits, as a part of the rest. A mesh where a step takes much longer than the
+    `fastest` is looked at less closely."""
 
     tables: ProgramTables
     overlap: Overlap
     layers: float
     bubble: float
     limit: int | None
-    slow: float = inf
+    fastest: Fastest = field(default_factory=Fastest)
 
-    def best(self) -> StepSharding | float:
+    def best(self) -> Search[StepSharding | float]:
         """The fastest that fits; where none does, the least seconds that any takes."""
-        free = self._fastest(0.0)
+        free = yield from self._fastest(0.0)
         if self._fits(free):
             return free
-        smallest = self.smallest()
+        smallest = yield from self.smallest()
         if self.limit is None or smallest.memory > self.limit:
             return free.least
         fastest = StepSharding(
             smallest, step_time(smallest, self.overlap, self.layers, self.bubble), free.least
         )
         low, high = 0.0, free.time.seconds / self.limit
-        halvings = HALVINGS if free.least < self.slow else FEW
+        halvings = HALVINGS if free.least < self.fastest.slow else FEW
         for _ in range(halvings):
-            if self._fits(candidate := self._fastest(high)):
+            candidate = yield from self._fastest(high)
+            if self._fits(candidate):
                 fastest = min(fastest, candidate, key=lambda one: one.time.seconds)
                 break
             low, high = high, high * 16
         for _ in range(halvings):
             middle = (low * high) ** 0.5 if low else high / 16
-            if self._fits(candidate := self._fastest(middle)):
+            candidate = yield from self._fastest(middle)
+            if self._fits(candidate):
                 high = middle
                 fastest = min(fastest, candidate, key=lambda one: one.time.seconds)
             else:
                 low = middle
         return replace(fastest, least=free.least, is_limited=True)
 
-    def smallest(self) -> ProgramSharding:
+    def smallest(self) -> Search[ProgramSharding]:
         little = LITTLE, LITTLE
-        return self.tables.best(Multipliers(little, little, little, memory=1.0))[1]
+        smallest: tuple[float, ProgramSharding]
+        smallest = yield self.tables, Multipliers(little, little, little, memory=1.0)
+        return smallest[1]
 
     def _fits(self, sharding: StepSharding) -> bool:
-        return self.limit is None or sharding.sharding.memory <= self.limit
+        fits = self.limit is None or sharding.sharding.memory <= self.limit
+        if fits:
+            self.fastest.seconds = min(self.fastest.seconds, sharding.time.seconds)
+        return fits
 
-    def _fastest(self, price: float) -> StepSharding:
+    def _fastest(self, price: float) -> Search[StepSharding]:
         """The fastest where each byte of memory adds `price` seconds."""
-        sharding = low = self._least((0.0, 0.0), price)
+        sharding = low = yield from self._least((0.0, 0.0), price)
         work, hidden, _ = overlapping(sharding.sharding, self.overlap)
         # The passes in which communication stands out; of the other the sum is that of its work.
         full: Passes = float(hidden[0] > work[0]), float(hidden[1] > work[1])
@@ -622,7 +693,7 @@ class MeshSearch:
         share, high = 1.0, None
         for _ in range(MAX_SHARES):
             shares = full[0] * share, full[1] * share
-            trial = self._least(shares, price)
+            trial = yield from self._least(shares, price)
             is_faster = self._cost(trial, price) < self._cost(sharding, price)
             sharding = replace(trial if is_faster else sharding, least=max(sharding.least, trial.least))
             # Each sharding's sum is a line over the share; the bound is highest where the lines cross.
@@ -651,7 +722,7 @@ class MeshSearch:
         rise = (at_all - at_none) - (other_all - other_none)
         return min(1.0, max(0.0, (other_none - at_none) / rise)) if rise > 0 else 0.5
 
-    def _least(self, shares: Passes, price: float) -> StepSharding:
+    def _least(self, shares: Passes, price: float) -> Search[StepSharding]:
         """The sharding whose sum by multipliers is least: of the longer of work and hidden communication they
         take the part `shares` of the second, and of the first the rest. It bounds the time of a step."""
         work = hidden = exposed = (1.0, 1.0)
@@ -659,7 +730,7 @@ class MeshSearch:
             work = max(1 - shares[0], LITTLE), max(1 - shares[1], LITTLE)
             hidden = max(shares[0], LITTLE), max(shares[1], LITTLE)
             exposed = hidden if self.overlap == "all" else exposed
-        bound, sharding = self.tables.best(Multipliers(work, exposed, hidden, price / self.layers))
+        bound, sharding = yield self.tables, Multipliers(work, exposed, hidden, price / self.layers)
         time = step_time(sharding, self.overlap, self.layers, self.bubble)
         least = 0.0 if price else bound * self.layers * (1 + self.bubble) / (1 + LITTLE)
         return StepSharding(sharding, time, least)

@@ -1,164 +1,35 @@
-"""The costs of a program on one mesh as tables over the shardings of its arrays and the splits of its work.
+"""The costs of a program on meshes as tables over the shardings of its arrays and the splits of its work.
 
 A statement's cost is that of its work, of the moves of its operands to what the work needs, and of the move
 of its result to the sharding that the array has: a sum of tables over one split and one array each, the least
-of which `least_sum` finds. The moves are those of `direct_moves`, found once for all meshes (`DirectWays`).
-"""
+of which `least_sum` finds. What several meshes of one `ProgramSpace` need is found at once: arrays here have
+a row for each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
-from math import inf, prod
-from operator import attrgetter
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shardviz.errors import plural
-from shardviz.hardware.machine import PlacedMesh
-from shardviz.planner.plan import LOCAL_OPS
 from shardviz.planner.pricing.priced_plan import Passes, by_pass
-from shardviz.planner.problem import Phase, Problem, Statement
-from shardviz.planner.problem.functions import FUNCTIONS, Shape, local_work, sent_beside
-from shardviz.planner.search.least_sum import Factor, Table, least_of_stars
+from shardviz.planner.problem import Phase, Statement
+from shardviz.planner.problem.functions import local_work, sent_beside, shared_positions
+from shardviz.planner.search.least_sum import Factor, Table, TooWideError, least_of_stars
+from shardviz.planner.search.program_space import Numbers, ProgramSpace, WorkChoice, split_of
 from shardviz.planner.search.rules import ShardingRules
-from shardviz.planner.states.moves import (
-    Axes,
-    Dims,
-    PathMove,
-    State,
-    StateSpace,
-    remembered,
-    spec_of,
-    subsets,
-)
-from shardviz.planner.states.paths import direct_moves
-from shardviz.planner.states.prices import Prices
-from shardviz.planner.training import state_spec
-from shardviz.sharding import Mesh, ShardedArray, array_bytes
+from shardviz.planner.states.moves import Axes, State
+from shardviz.planner.states.prices import Prices, compute_price
+from shardviz.sharding import array_bytes
 
-Part = tuple[Axes, float]
-"""The mesh axes of a collective and its seconds."""
-_PRIMES = (2, 3, 5, 7, 11)
-"""Sizes of axes of which no product is another: a way for these is one for axes of any size."""
-
-
-class DirectCollective(NamedTuple):
-    """A collective over mesh axes, with the axes that split each dimension before and after it, in no order;
-    `idle` are those over which an all-gather may cut the array first, for more links."""
-
-    op: str
-    axes: Axes
-    before: Dims
-    after: Dims
-    idle: Axes = ()
-
-
-DirectWay = tuple[DirectCollective, ...] | None
-"""The collectives of a way, without cuts, which are read in place and free; None where there is no way."""
-
-
-class DirectWays:
-    """The direct ways between states, by number, on all meshes with the same axes of more than one device."""
-
-    def __init__(self, wide: Axes) -> None:
-        self._wide = wide
-        sizes = dict(zip(wide, _PRIMES, strict=False))
-        self._space = StateSpace(sizes, sizes)
-        self.ways: list[DirectWay] = []
-        self._numbers: dict[DirectWay, int] = {}
-
-    @remembered
-    def between(self, befores: tuple[State, ...], afters: tuple[State, ...]) -> NDArray[np.intp]:
-        """For each pair of states of arrays of one rank the number of the way."""
-        return np.array([[self._number(before, after) for after in afters] for before in befores], np.intp)
-
-    @remembered
-    def _number(self, before: State, after: State) -> int:
-        way: DirectWay = None  # whole values do not become pending sums
-        if set(after[1]) <= set(before[1]):
-            moves = direct_moves(self._space, before, after)
-            way = tuple(self._collective(move) for move in moves if move.op not in LOCAL_OPS)
-        number = self._numbers.setdefault(way, len(self.ways))
-        if number == len(self.ways):
-            self.ways.append(way)
-        return number
-
-    def _collective(self, move: PathMove) -> DirectCollective:
-        before, after = (tuple(tuple(sorted(own)) for own in dims) for dims, _ in (move.before, move.after))
-        used = {*move.before[1], *(axis for axes in before for axis in axes)}
-        idle = tuple(axis for axis in self._wide if axis not in used and move.op == "all_gather")
-        return DirectCollective(move.op, move.axes, before, after, idle)
-
-
-class MovedArray(NamedTuple):
-    """An array as its moves are priced: of one microbatch, if there are several. A step moves it so many
-    `times`, but over the axes `over`, and reduces its partial sums, `sums` times: once where each device adds
-    up those of all of them."""
-
-    shape: Shape
-    dtype: str
-    times: int = 1
-    sums: int = 1
-    over: Axes = ()
-
-
-class DirectPrices:
-    """The prices of direct ways on a placed mesh."""
-
-    def __init__(self, prices: Prices, mesh: Mesh, ways: DirectWays) -> None:
-        self._prices, self._mesh, self._ways = prices, mesh, ways
-
-    def table(self, array: MovedArray, befores: tuple[State, ...], afters: tuple[State, ...]) -> Table:
-        """Seconds from each state to each; whole values do not become pending sums."""
-        numbers = self._ways.between(befores, afters)
-        seconds = np.zeros(len(self._ways.ways))
-        for number in np.flatnonzero(np.bincount(numbers.ravel())).tolist():
-            seconds[number] = self._seconds(array, number)
-        prices: Table = seconds[numbers]
-        return prices
-
-    @remembered
-    def _seconds(self, array: MovedArray, number: int) -> float:
-        way = self._ways.ways[number]
-        return inf if way is None else sum(self._part(array, collective)[1] for collective in way)
-
-    def parts(self, array: MovedArray, before: State, after: State) -> tuple[Part, ...]:
-        """The collectives of a way, in order."""
-        way = self._ways.ways[self._ways.between((before,), (after,))[0, 0]]
-        return tuple(self._part(array, collective) for collective in way or ())
-
-    def local_bytes(self, shape: Shape, dtype: str, dims: Dims) -> int:
-        return array_bytes(self.local_shape(shape, dims), dtype)
-
-    @remembered
-    def local_shape(self, shape: Shape, dims: Dims) -> Shape:
-        return tuple(-(-size // self._group_size(axes)) for size, axes in zip(shape, dims, strict=True))
-
-    @remembered
-    def _group_size(self, axes: Axes) -> int:
-        return self._mesh.group_size(axes)
-
-    @remembered
-    def _part(self, array: MovedArray, collective: DirectCollective) -> Part:
-        shape, dtype, times, sums, over = array
-        before, after = (
-            self.local_bytes(shape, dtype, dims) for dims in (collective.before, collective.after)
-        )
-        seconds_of = self._prices.move_seconds
-        cheapest = (collective.axes, seconds_of(collective.op, collective.axes, before, after))
-        for more in subsets(collective.idle):
-            # A cut over axes that hold copies, and a gather over these too, which has more links.
-            axes = (*collective.axes, *more)
-            if any(size % self._group_size(axes) == 0 for size in shape):
-                seconds = seconds_of(collective.op, axes, before // self._group_size(more), after)
-                cheapest = min(cheapest, (axes, seconds), key=lambda part: part[1])
-        axes, seconds = cheapest
-        is_sum = collective.op == "psum" or set(over).issuperset(collective.axes)
-        return axes, seconds * (sums if is_sum else times)
+MAX_ENTRIES = 1_000_000
+"""Entries of all tables of an elimination without bounds."""
+AT_ONCE = 8_000_000
+"""The same of all that are found at once: some tens of megabytes."""
 
 
 @dataclass(frozen=True)
@@ -170,40 +41,6 @@ class Multipliers:
     exposed: Passes = (1.0, 1.0)
     hidden: Passes = (1.0, 1.0)
     memory: float = 0.0
-
-
-class WorkChoice(NamedTuple):
-    """One way to split a statement's work: the states that it needs of the operands and makes of the result,
-    the FLOPs of one device, its bytes of HBM, and the seconds of both. What it needs beside its operands
-    takes `sent` seconds over the axes `beside`: halos, or on a ring keys and values, during the work."""
-
-    states: tuple[State, ...]
-    flops: int
-    hbm_bytes: int
-    seconds: float
-    beside: Axes = ()
-    sent: float = 0.0
-    is_ring: bool = False
-
-    @property
-    def exposed(self) -> float:
-        """Seconds for which the work waits."""
-        return max(0.0, self.sent - self.seconds) if self.is_ring else self.sent
-
-
-class StatementTable(NamedTuple):
-    """A statement with the ways to split its work. For its operands, and last its result: `arrays`, their
-    `variables`, and whether their move can run beside other work (`Roles.is_hideable`)."""
-
-    part: Statement
-    choices: tuple[WorkChoice, ...]
-    arrays: tuple[ShardedArray, ...]
-    variables: tuple[str, ...]
-    hideable: tuple[bool, ...]
-
-    @property
-    def is_later(self) -> bool:
-        return self.part.phase != "forward"
 
 
 class PipelineStage(NamedTuple):
@@ -237,333 +74,391 @@ class PipelineStage(NamedTuple):
         )
 
 
+class PlacedProgram(NamedTuple):
+    """A program on one mesh: `held` are an array's copies through a step."""
+
+    space: ProgramSpace
+    rules: ShardingRules
+    prices: Prices
+    held: Mapping[str, float]
+    stage: PipelineStage
+
+    def times(self) -> tuple[Table, Table]:
+        """The number of times that a step moves each of the moved arrays, and reduces their partial sums:
+        once where each device adds up those of all microbatches."""
+        several = self.stage.microbatches
+        moved = [
+            (1 if array.is_once else several, several if any(array.examples) else 1)
+            for array in self.space.moves.arrays
+        ]
+        of_array = np.array(moved, float)[self.space.moves.array]
+        return of_array[:, 0], of_array[:, 1]
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramSharding:
+    """A state of every array that leads and a split of every statement's work, by their numbers, and the
+    figures for one layer: seconds by pass of `work`, and of communication, `exposed` or `hidden` (beside the
+    work of other layers). `memory` are the bytes that a device keeps through the step, and those of the
+    largest statement beside them."""
+
+    leaders: Numbers
+    splits: Numbers
+    work: Passes
+    exposed: Passes
+    hidden: Passes
+    memory: float
+
+
+@dataclass(frozen=True, eq=False)
 class ProgramTables:
-    """The tables of a program on a placed mesh. A variable is the name of the array that leads others."""
+    """The tables of a program on a mesh. By the splits of all statements: seconds of `work`, inf for one that
+    does not divide evenly, of what it needs beside its operands (`sent`) and how long it waits for that
+    (`waited`), FLOPs and bytes of HBM. By the places of the space: seconds of `moves`, of those between one
+    statement and one variable together (`joint`), and of `collectives`, each over other axes; bytes of
+    `shards`."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        placed: PlacedMesh,
-        rules: ShardingRules,
-        held: Mapping[str, float],
-        stage: PipelineStage | None = None,
-        ways: DirectWays | None = None,
-    ) -> None:
-        """`held` are an array's copies through a step; meshes with the same wide axes share `ways`."""
-        self.problem, self.placed, self.rules = problem, placed, rules
-        self._prices = Prices(placed)
-        ways = ways or DirectWays(tuple(axis.name for axis in rules.wide))
-        self.moves = DirectPrices(self._prices, rules.mesh, ways)
-        self._held, self._stage = held, stage
-        self._over, self._updated = _sharded_updates(problem, rules)
-        self._gradients = {gradient for _, gradient in problem.gradients}
-        self._microbatches = 1 if stage is None else stage.microbatches
-        roles = rules.roles
-        self.arrays: dict[str, ShardedArray] = {argument.name: argument for argument in problem.arguments}
-        for part in problem.parts:
-            self.arrays.setdefault(part.result.name, part.result)
-        self.states: dict[str, tuple[State, ...]] = {
-            name: rules.states(array, name in roles.parameters)
-            for name, array in self.arrays.items()
-            if roles.leader(name) == name
-        }
-        same: dict[tuple[State, ...], tuple[State, ...]] = {}
-        self.states = {name: same.setdefault(states, states) for name, states in self.states.items()}
-        self._choices: dict[object, tuple[WorkChoice, ...]] = {}
-        self._tables: dict[object, Table] = {}
-        self.statements = [self._statement(part) for part in problem.parts]
+    program: PlacedProgram
+    work: Table
+    sent: Table
+    waited: Table
+    flops: Table
+    traffic: Table
+    collectives: Table
+    moves: Table
+    joint: Table
+    shards: Table
 
     @property
-    def sizes(self) -> dict[str, int]:
-        """The number of values of each variable, the splits of the statements' work among them."""
-        own = {name: len(states) for name, states in self.states.items()}
-        return own | {_split_of(n): len(statement.choices) for n, statement in enumerate(self.statements)}
-
-    @property
-    def shardings(self) -> int:
-        """The number of all shardings: one state for each array that leads."""
-        return prod(map(len, self.states.values()))
+    def space(self) -> ProgramSpace:
+        return self.program.space
 
     @property
     def uneven(self) -> str:
-        """Why an array or a statement's work cannot be split as the rules have it; "" where all can."""
-        rules = self.rules
-        for name, states in self.states.items():
-            array = self.arrays[name]
-            is_open = states and array.spec is None
-            if not is_open and (words := rules.uneven(array, name in rules.roles.parameters)):
-                return words
-        undivided = (statement.part.result.name for statement in self.statements if not statement.choices)
-        return next((rules.not_divided(f"the work on {name}") for name in undivided), "")
+        """Why a statement's work cannot be split as the rules have it; "" where all can."""
+        starts = zip(self.space.split_starts, self.space.statements, strict=True)
+        for start, statement in starts:
+            if not np.isfinite(self.work[start : start + len(statement.choices)]).any():
+                return self.program.rules.not_divided(f"the work on {statement.part.result.name}")
+        return ""
 
-    def _statement(self, part: Statement) -> StatementTable:
-        roles, arrays = self.rules.roles, part.arrays
-        # All operands of a sum may be pending, and so its result.
-        function = FUNCTIONS[part.function]
-        summed = {operand.name for index, operand in enumerate(part.operands) if function.may_pend(index)}
-        may_pend = function.linearity == "sum" and summed <= roles.addends
-        pending = [axis.name for axis in self.rules.wide if may_pend]
-        times = self._microbatches if part.phase != "optimizer" else 1
+    def states(self, sharding: ProgramSharding) -> dict[str, State]:
+        own = zip(self.space.states.items(), sharding.leaders, strict=True)
+        return {name: states[index] for (name, states), index in own}
 
-        @cache
-        def work_of(*shapes: Shape) -> tuple[int, int, float]:
-            flops, traffic, dtype = local_work(part, shapes[:-1], shapes[-1])
-            seconds = self._prices.work_seconds(flops, traffic, dtype)
-            return times * flops, times * traffic, times * seconds
+    def ring(self, sharding: ProgramSharding) -> Axes:
+        """The axes along which keys and values go round, if there are any."""
+        taken = zip(self.space.statements, sharding.splits, strict=True)
+        choices = (statement.choices[split] for statement, split in taken)
+        return next((choice.beside for choice in choices if choice.is_ring), ())
 
-        def choices() -> Iterator[WorkChoice]:
-            for split in self.rules.splits(part).every([pending] * len(part.operands)):
-                states = (*split.operands, split.made)
-                shapes = (
-                    self._of_microbatch(array, self.moves.local_shape(array.shape, dims), times)
-                    for array, (dims, _) in zip(arrays, states, strict=True)
-                )
-                cuts = {dim: self.rules.mesh.group_size(axes) for dim, axes in split.assignment.items()}
-                axes = split.assignment.get(part.whole[0], ()) if part.whole else ()
-                sent = sum(
-                    times
-                    * self._prices.collective_seconds(
-                        one.op, axes, -(-array_bytes(one.shape, one.dtype) // times)
-                    )
-                    for one in sent_beside(part, cuts)
-                )
-                choice = WorkChoice(states, *work_of(*shapes), axes, sent)
-                yield choice
-                yield from self._as_ring(part, choice, times)
+    def flops_of(self, sharding: ProgramSharding) -> float:
+        return float(self.flops[self.space.split_starts + sharding.splits].sum())
 
-        variables = tuple(roles.leader(array.name) for array in arrays)
-        hideable = tuple(roles.is_hideable(array.name, part.phase) for array in arrays)
-        # Statements that are alike, such as those that are computed again, share their choices.
-        names = [array.name for array in arrays]
-        own = [
-            (array.shape, array.dtype, variable in roles.parameters, names.index(array.name))
-            for array, variable in zip(arrays, variables, strict=True)
+    def longest(self, sharding: ProgramSharding) -> tuple[float, float]:
+        """FLOPs and bytes of HBM of the work that takes longest."""
+        places = self.space.split_starts + sharding.splits
+        longest = places[self.work[places].argmax()]
+        return float(self.flops[longest]), float(self.traffic[longest])
+
+    def summed(
+        self, sharding: ProgramSharding, parts: Sequence[tuple[Phase, Axes, float, bool]]
+    ) -> ProgramSharding:
+        """A sharding with its figures, of these parts of its communication, as exact sums."""
+        seconds = self.work[self.space.split_starts + sharding.splits].tolist()
+        work = by_pass(zip((part.phase for part in self.space.problem.parts), seconds, strict=True))
+        exposed, hidden = (
+            by_pass((phase, seconds) for phase, _, seconds, own in parts if own == is_hidden)
+            for is_hidden in (False, True)
+        )
+        return replace(sharding, work=work, exposed=exposed, hidden=hidden)
+
+    def communication(self, sharding: ProgramSharding) -> list[tuple[Phase, Axes, float, bool]]:
+        """Each communication of a layer, with the axes of its groups, and whether other work hides it; last
+        those that it hides."""
+        space, moves = self.space, self.space.moves
+        parts: list[tuple[Phase, Axes, float, bool]] = []
+        for at, statement in enumerate(space.statements):
+            place, phase = space.split_starts[at] + sharding.splits[at], statement.part.phase
+            if sent := float(self.sent[place]):
+                axes, waited = statement.choices[sharding.splits[at]].beside, float(self.waited[place])
+                parts += [(phase, axes, waited, False), (phase, axes, sent - waited, True)]
+        times = np.where(moves.is_sum, *self.program.times()[::-1])
+        ends = [*moves.starts[1:], len(self.collectives)]
+        places, _ = space.places(sharding.leaders[None], sharding.splits[None])
+        for statement, hideable, place in zip(space.edges[0], space.edges[2], places[0], strict=True):
+            for one in moves.collectives[space.way_of[place]] if self.moves[place] else ():
+                if one:
+                    best = moves.starts[one] + self.collectives[moves.starts[one] : ends[one]].argmin()
+                    _, axes = moves.lines[moves.line[best - 1]]
+                    seconds = float(self.collectives[best] * times[one])
+                    parts.append((space.statements[statement].part.phase, axes, seconds, bool(hideable)))
+        if sends := self.stage_sends(sharding.leaders):
+            parts += [(phase, (self.program.stage.axis,), sends, False) for phase in space.sending]
+        return sorted(parts, key=itemgetter(3))
+
+    def stage_sends(self, leaders: Numbers) -> float:
+        """Seconds of a layer and pass in which a stage sends what it has made to the next, or gradients."""
+        stage, space = self.program.stage, self.space
+        if stage.stages == 1:
+            return 0.0
+        size = int(self.shards[space.made_row + leaders[space.made_leader]]) // stage.microbatches
+        seconds = self.program.prices.move_seconds("ppermute", (stage.axis,), size, size)
+        return seconds * stage.microbatches * stage.interleave / stage.layers
+
+
+def priced(programs: Sequence[PlacedProgram]) -> list[ProgramTables]:
+    """The tables of programs on meshes."""
+    tables: dict[int, ProgramTables] = {}
+    for space, numbers in _by_space(one.space for one in programs):
+        tables |= zip(numbers, _priced(space, [programs[number] for number in numbers]), strict=True)
+    return [tables[number] for number in range(len(programs))]
+
+
+def _by_space(spaces: Iterable[ProgramSpace]) -> Iterable[tuple[ProgramSpace, list[int]]]:
+    groups: dict[int, tuple[ProgramSpace, list[int]]] = {}
+    for number, space in enumerate(spaces):
+        groups.setdefault(id(space), (space, []))[1].append(number)
+    return groups.values()
+
+
+def _priced(space: ProgramSpace, programs: list[PlacedProgram]) -> list[ProgramTables]:
+    wide, count = space.ways.wide, len(programs)
+    sizes = np.array([[one.rules.mesh.axis_size(axis) for axis in wide] for one in programs], float)
+    batches = np.array([float(one.stage.microbatches) for one in programs])
+    shapes, cuts, bits = space.rows.tables
+    parts = np.ones((count, *shapes.shape))
+    for number in range(len(wide)):
+        parts *= np.where(cuts[:, :, number], sizes[:, number, None, None], 1.0)
+    is_even = (shapes % parts == 0).all(axis=-1)
+    local = np.ceil(shapes / (parts * np.where(cuts[:, :, -1], batches[:, None, None], 1.0)))
+    shards = np.ceil(local.prod(axis=-1) * bits / 8)
+    work = _work(space, programs, local, is_even, shards, batches)
+    collectives = _collectives(space, programs, sizes.reshape(count, len(wide)), shards, local)
+    rows = space.moves
+    times = np.array([np.where(rows.is_sum, *one.times()[::-1]) for one in programs])
+    ways = (np.minimum.reduceat(collectives, rows.starts, axis=1) * times)[:, rows.collectives].sum(axis=-1)
+    ways[:, rows.impossible] = inf
+    moves = ways[:, space.way_of]
+    joint = [
+        sum(moves[:, table : table + entries] for table in tables) for entries, tables in space.joint_tables
+    ]
+    columns = *work, collectives, moves, np.concatenate(joint, axis=1), shards
+    return [ProgramTables(one, *(column[row] for column in columns)) for row, one in enumerate(programs)]
+
+
+def _work(
+    space: ProgramSpace,
+    programs: list[PlacedProgram],
+    local: Table,
+    is_even: Table,
+    shards: Table,
+    batches: Table,
+) -> Table:
+    """Seconds of work, of a ring beside it and longer, FLOPs and bytes of HBM, by mesh and split."""
+    prices = [one.prices for one in programs]
+    device = prices[0].placed.machine.device
+    work, sent, waited, flops, traffic = columns = np.zeros(
+        (5, len(programs), sum(len(alike.choices) for alike in space.alike))
+    )
+    start = 0
+    for part, choices, whole, needed in space.alike:
+        own = slice(start, start := start + len(choices))
+        rows = [slice(row, row + len(choices)) for row in whole]
+        shapes: list[Any] = [
+            tuple(local[:, row, dim] for dim in range(array.rank))
+            for row, array in zip(rows, part.arrays, strict=True)
         ]
-        alike = (part.einsum, part.function, part.merged, part.whole, part.number, part.phase == "optimizer")
-        key = (*alike, bool(pending), *own)
-        if key not in self._choices:
-            self._choices[key] = tuple(choices())
-        return StatementTable(part, self._choices[key], arrays, variables, hideable)
+        times = batches[:, None] if part.phase != "optimizer" else 1.0
+        operations, moved, dtype = local_work(part, shapes[:-1], shapes[-1])
+        dtype = prices[0].priced_dtype(dtype) if np.any(operations) else ""
+        both = compute_price(operations, moved, dtype, device)
+        arithmetic, passing = (0.0 if seconds is None else seconds for seconds in both)
+        divides = np.all([is_even[:, row : row + len(choices)] for row in needed], axis=0)
+        for mesh, number in np.argwhere(divides & [bool(choice.beside) for choice in choices]):
+            sizes = [shards[mesh, row + number] for row in whole]
+            sent[mesh, own.start + number] = _sent(programs[mesh], part, choices[number], sizes)
+        divides &= np.isfinite(sent[:, own])
+        sent[:, own] = np.where(divides, sent[:, own], 0.0)
+        work[:, own] = np.where(divides, np.maximum(arithmetic, passing), inf) * times
+        flops[:, own], traffic[:, own] = operations * times, moved * times
+        is_ring = [choice.is_ring for choice in choices]
+        waited[:, own] = np.maximum(0.0, sent[:, own] - np.where(is_ring, work[:, own], 0.0))
+    return columns
 
-    def _as_ring(self, part: Statement, choice: WorkChoice, times: int) -> Iterator[WorkChoice]:
-        """The same work where devices along a sequence axis have parts of the keys and values, and pass them
-        on while they compute with them, gradients of them too (ring attention: Liu and others 2023)."""
-        positions = self.rules.roles.positions
-        passed = positions.intersection(part.whole)
-        split = {
-            axis
-            for array, (dims, _) in zip(part.arrays, choice.states, strict=True)
-            for dim, axes in zip(array.dims, dims, strict=True)
-            if dim in positions and dim not in passed
-            for axis in axes
+
+def _sent(program: PlacedProgram, part: Statement, choice: WorkChoice, sizes: Sequence[float]) -> float:
+    """Seconds in which a device sends what its work needs beside its operands, of whose shards these are the
+    bytes; inf where shards are shorter than halos."""
+    price, several = program.prices.collective_seconds, program.stage.microbatches
+    if choice.is_ring:
+        ends = [whole[0] != own[0] for whole, own in zip(choice.whole, choice.states, strict=True)]
+        ops = [*["all_gather"] * len(part.operands), "psum_scatter"]
+        every = zip(ops, sizes, ends, strict=True)
+        return several * sum(
+            price(op, choice.beside, int(size)) for op, size, is_passed in every if is_passed
+        )
+    cuts = {dim: program.rules.mesh.group_size(axes) for dim, axes in choice.assignment}
+    along, halo = shared_positions(part) or ("", 0)
+    if along and part.sizes[along] // cuts.get(along, 1) < max(1, halo):
+        return inf
+    beside = ((one.op, array_bytes(one.shape, one.dtype)) for one in sent_beside(part, cuts))
+    return several * sum(price(op, choice.beside, -(-size // several)) for op, size in beside)
+
+
+def _collectives(
+    space: ProgramSpace, programs: list[PlacedProgram], sizes: Table, shards: Table, local: Table
+) -> Table:
+    """Seconds of each collective once, by mesh and row of `MoveRows`; the first takes none."""
+    rows, machine = space.moves, programs[0].prices.placed.machine
+    first, group = (np.where(cut, sizes[:, None, :], 1.0).prod(axis=-1) for cut in (rows.first, rows.group))
+    before, after = np.floor(shards[:, rows.before] / first), shards[:, rows.after]
+    size = np.where([rows.lines[line][0] == "all_gather" for line in rows.line], after, before)
+    seconds = np.zeros_like(size)
+    if not machine.family.lacks_links and size.size:
+        lines = [[one.prices.line(*line) for line in rows.lines] for one in programs]
+        start, latency, adds = (
+            np.array([[getattr(line, name) for line in own] for own in lines], float)[:, rows.line]
+            for name in ("start", "latency", "adds")
+        )
+        per_byte = np.array([[np.nan if o.per_byte is None else o.per_byte for o in own] for own in lines])
+        sent = per_byte[:, rows.line] * size
+        seconds = start + np.where(adds, latency + sent, np.maximum(latency, sent))
+        for mesh, row in np.argwhere(np.isnan(seconds)):
+            op, axes = rows.lines[rows.line[row]]
+            own_size = int(size[mesh, row])
+            seconds[mesh, row] = programs[mesh].prices.collective_seconds(op, axes, own_size)
+    passing = machine.device.pass_seconds(before + after)
+    seconds = seconds if passing is None else np.maximum(seconds, passing)
+    # A cut that does not divide.
+    divides = (local[:, rows.whole] % group[:, :, None] == 0).any(axis=-1)
+    seconds = np.where(divides | ~rows.first.any(axis=-1), seconds, inf)
+    return np.concatenate([np.zeros((len(programs), 1)), seconds], axis=1)
+
+
+def least_shardings(
+    asked: Sequence[tuple[ProgramTables, Multipliers]],
+) -> list[tuple[float, ProgramSharding] | TooWideError]:
+    """The least sum of each, and a sharding that has it."""
+    found: dict[int, tuple[float, ProgramSharding] | TooWideError] = {}
+    for space, numbers in _by_space(tables.space for tables, _ in asked):
+        entries = space.elimination.entries
+        at_once = max(1, AT_ONCE // max(1, entries)) if entries <= MAX_ENTRIES else 1
+        for start in range(0, len(numbers), at_once):
+            own = numbers[start : start + at_once]
+            tables, by = zip(*(asked[number] for number in own), strict=True)
+            try:
+                found |= zip(own, _least(space, tables, by), strict=True)
+            except TooWideError as error:
+                found[own[0]] = error
+    return [found[number] for number in range(len(asked))]
+
+
+def _least(
+    space: ProgramSpace, tables: Sequence[ProgramTables], by: Sequence[Multipliers]
+) -> list[tuple[float, ProgramSharding]]:
+    factors = _factors(space, tables, by)
+    if space.elimination.entries <= MAX_ENTRIES:
+        totals, chosen = space.elimination.least(factors)
+        leaders, splits = (np.array([chosen[name] for name in names]).T for names in space.variables)
+    else:
+        # What does not divide is left out.
+        kept = {
+            split_of(at): np.flatnonzero(np.isfinite(tables[0].work[start : start + len(statement.choices)]))
+            for at, (start, statement) in enumerate(zip(space.split_starts, space.statements, strict=True))
         }
-        axes = (axis.name for axis in self.rules.wide if axis.kind == "sequence")
-        ring = tuple(axis for axis in axes if axis in split)
-        parts = self.rules.mesh.group_size(ring)
-        if not ring or not passed or choice.beside or any(part.sizes[dim] % parts for dim in passed):
-            return
-        states, sent = [], 0.0
-        for array, (dims, pending) in zip(part.arrays, choice.states, strict=True):
-            own = tuple(ring if dim in passed else axes for dim, axes in zip(array.dims, dims, strict=True))
-            states.append((own, tuple(axis for axis in pending if axis not in ring)))
-            if own != dims:
-                shape = self._of_microbatch(array, self.moves.local_shape(array.shape, dims), times)
-                op = "psum_scatter" if len(states) == len(part.arrays) else "all_gather"
-                size = array_bytes(shape, array.dtype)
-                sent += times * self._prices.collective_seconds(op, ring, size)
-        yield choice._replace(states=tuple(states), beside=ring, sent=sent, is_ring=True)
-
-    def _of_microbatch(self, array: ShardedArray, shape: Shape, microbatches: int) -> Shape:
-        """A device's shard of an array, of one part of the examples."""
-        examples = self.rules.roles.examples
-        return tuple(
-            -(-size // microbatches) if dim in examples else size
-            for dim, size in zip(array.dims, shape, strict=True)
-        )
-
-    def _bytes(self, array: ShardedArray, state: State) -> int:
-        # Gradients of several parts of the batch are added up before they are scattered.
-        is_summed = self._microbatches > 1 and array.name in self._gradients
-        dims = (state if is_summed else self._own(array, state))[0]
-        return self.moves.local_bytes(array.shape, array.dtype, dims)
-
-    def _own(self, array: ShardedArray, state: State) -> State:
-        """The state of an array where the one that leads it has `state`."""
-        return self._updated_state(array, state) if array.name in self._updated else state
-
-    @remembered
-    def _updated_state(self, array: ShardedArray, state: State) -> State:
-        spec = state_spec(array.with_spec(spec_of(state)), self._over, self.rules.mesh)
-        return spec.dims, state[1]
-
-    def _live_bytes(self, array: ShardedArray, state: State) -> int:
-        """Bytes of a device's shard, while a stage computes one part of the batch."""
-        shape = self.moves.local_shape(array.shape, self._own(array, state)[0])
-        return array_bytes(self._of_microbatch(array, shape, self._microbatches), array.dtype)
-
-    @remembered
-    def _moves(self, number: int) -> list[Table]:
-        """For each operand of a statement, and last the result, seconds by split and state."""
-        statement = self.statements[number]
-        tables, last = [], len(statement.arrays) - 1
-        for index, (array, name) in enumerate(zip(statement.arrays, statement.variables, strict=True)):
-            moved, given = self._moved(statement.part, array), self.states[name]
-            key = (id(statement.choices), index, moved, id(given), array.name in self._updated)
-            if key not in self._tables:
-                needed = tuple(choice.states[index] for choice in statement.choices)
-                given = tuple(self._own(array, state) for state in given)
-                pair = (needed, given) if index == last else (given, needed)
-                table = self.moves.table(moved, *pair)
-                self._tables[key] = table if index == last else table.T
-            tables.append(self._tables[key])
-        return tables
-
-    def _moved(self, part: Statement, array: ShardedArray) -> MovedArray:
-        """An array of a statement as it is moved with each part of the batch, but once by the optimizer."""
-        times = self._microbatches
-        if self.rules.roles.examples.intersection(array.dims):
-            return MovedArray(self._of_microbatch(array, array.shape, times), array.dtype, times, times)
-        times = 1 if part.phase == "optimizer" else times
-        return MovedArray(array.shape, array.dtype, times, over=self._over)
-
-    @cached_property
-    def _memory(self) -> dict[str, Table]:
-        """Bytes that a device keeps through the step, by variable and state."""
-        memory: dict[str, Table] = {}
-        for name, array in self.arrays.items():
-            copies = self._held.get(name, 0.0)
-            if copies:
-                leader = self.rules.roles.leader(name)
-                own = [copies * self._bytes(array, state) for state in self.states[leader]]
-                memory[leader] = memory.get(leader, np.zeros(len(own))) + np.array(own)
-        return memory
-
-    def factors(self, by: Multipliers) -> list[Factor]:
-        """The tables whose sum is to be least."""
-        # Of shardings of equal times the smaller one is chosen.
-        factors = [Factor((name,), (by.memory or 1e-22) * table) for name, table in self._memory.items()]
-        for number, statement in enumerate(self.statements):
-            split = _split_of(number)
-            work, waited, sent = np.array(
-                [(choice.seconds, choice.exposed, choice.sent) for choice in statement.choices]
-            ).T
-            later = statement.is_later
-            own = by.work[later] * work + by.exposed[later] * waited + by.hidden[later] * (sent - waited)
-            factors.append(Factor((split,), own))
-            for variable, hideable, table in zip(
-                statement.variables, statement.hideable, self._moves(number), strict=True
-            ):
-                weights = by.hidden if hideable else by.exposed
-                factors.append(Factor((split, variable), weights[statement.is_later] * table))
-        return factors
-
-    def best(self, by: Multipliers) -> tuple[float, ProgramSharding]:
-        """The least sum, and a sharding that has it. Raises `TooWideError`."""
-        bound, chosen = least_of_stars(self.factors(by), self.sizes)
-        states = {name: ways[chosen[name]] for name, ways in self.states.items()}
-        return bound, self.sharding(
-            states, [statement.choices[chosen[_split_of(n)]] for n, statement in enumerate(self.statements)]
-        )
-
-    def sharding(self, states: Mapping[str, State], choices: Sequence[WorkChoice]) -> ProgramSharding:
-        """The figures of one sharding, with these splits of the statements' work."""
-        exposed: list[tuple[Phase, Axes, float]] = []
-        hidden: list[tuple[Phase, Axes, float]] = []
-        work: list[tuple[Phase, float]] = []
-        flops = 0.0
-        kept, largest, waiting = self._kept(states), 0, self._waiting(states)
-        for number, (table, choice) in enumerate(zip(self.statements, choices, strict=True)):
-            part = table.part
-            work.append((part.phase, choice.seconds))
-            flops += choice.flops
-            if choice.sent:
-                exposed.append((part.phase, choice.beside, choice.exposed))
-                hidden.append((part.phase, choice.beside, choice.sent - choice.exposed))
-            held_beside = waiting[number]
-            for index, (array, variable) in enumerate(zip(table.arrays, table.variables, strict=True)):
-                state, own = self._own(array, states[variable]), choice.states[index]
-                is_result = index == len(table.arrays) - 1
-                ends = (own, state) if is_result else (state, own)
-                for axes, seconds in self.moves.parts(self._moved(part, array), *ends):
-                    (hidden if table.hideable[index] else exposed).append((part.phase, axes, seconds))
-                # A copy of an operand that is moved first, and a result that is not kept as it is made, but
-                # for pending sums, whose totals take their place.
-                moved = state[0] != own[0] if is_result else state != own
-                if moved or (is_result and not self._held.get(array.name)):
-                    held_beside += self._live_bytes(array, own)
-            largest = max(largest, held_beside)
-        if (stage := self._stage) is not None and stage.stages > 1:
-            # What a stage has made it sends to the next, or gradients back.
-            result, axes = self.problem.forward[-1].result, (stage.axis,)
-            size = self._bytes(result, states[self.rules.roles.leader(result.name)]) // stage.microbatches
-            sends = stage.microbatches * stage.interleave
-            seconds = self._prices.move_seconds("ppermute", axes, size, size) * sends
-            every = dict.fromkeys(part.phase for part in self.problem.parts)
-            phases = [phase for phase in every if phase in ("forward", "backward")]
-            exposed += [(phase, axes, seconds / stage.layers) for phase in phases]
-        longest = max(choices, key=attrgetter("seconds"))
-        timed = by_pass(work), flops, tuple(exposed), tuple(hidden)
-        ring = next((choice.beside for choice in choices if choice.is_ring), ())
-        return ProgramSharding(dict(states), *timed, kept + largest, longest, ring)
-
-    def _kept(self, states: Mapping[str, State]) -> float:
-        """Bytes that a device keeps through the step: activations or the gradients that take their place;
-        both where gradients of several parts of the batch are added up."""
-        phases = {part.result.name: part.phase for part in self.problem.parts}
-        if (passed := self.problem.passed_on) is not None:
-            phases[passed.name] = "forward"
-        kept, others = 0.0, {"forward": 0.0, "backward": 0.0}
-        for name, copies in self._held.items():
-            size = self._bytes(self.arrays[name], states[self.rules.roles.leader(name)])
-            kept += copies * size
-            if (phase := phases.get(name)) in others:
-                others[phase] += copies * size
-        return kept if self._microbatches > 1 else kept - min(others.values())
-
-    def _waiting(self, states: Mapping[str, State]) -> list[int]:
-        """For each statement the bytes of other results that wait for a later one and are not kept."""
-        parts = enumerate(self.problem.parts)
-        last = {operand.name: number for number, part in parts for operand in part.operands}
-        waiting = [0] * len(self.problem.parts)
-        for made, part in enumerate(self.problem.parts):
-            name = part.result.name
-            if not self._held.get(name):
-                size = self._live_bytes(part.result, states[self.rules.roles.leader(name)])
-                for number in range(made + 1, last.get(name, made) + 1):
-                    waiting[number] += size
-        return waiting
+        own = [
+            Factor(scope, table[0][kept[scope[0]]] if scope[0] in kept else table[0])
+            for scope, table in zip(space.scopes, factors, strict=True)
+        ]
+        total, one = least_of_stars(own, space.sizes | {name: len(values) for name, values in kept.items()})
+        names, middles = space.variables
+        totals, leaders = np.array([total]), np.array([[one[name] for name in names]])
+        splits = np.array([[kept[name][one[name]] for name in middles]])
+    return [*zip(map(float, totals), figures(space, tables, leaders, splits), strict=True)]
 
 
-def _sharded_updates(problem: Problem, rules: ShardingRules) -> tuple[Axes, frozenset[str]]:
-    """The axes over which the optimizer's state is sharded beside its parameter, and the names of that state
-    and of the gradients, which are scattered to it (ZeRO's first stage)."""
-    training = problem.training
-    over = training.optimizer.over if training and training.optimizer else ()
-    over = tuple(axis for axis in over if rules.mesh.axis_size(axis) > 1)
-    trained = rules.roles.parameters
-    state = {name for pair in problem.updates if pair[0] not in trained for name in pair}
-    state |= {gradient for name, gradient in problem.gradients if name in trained}
-    return over, frozenset(state if over else ())
+def _factors(
+    space: ProgramSpace, tables: Sequence[ProgramTables], by: Sequence[Multipliers]
+) -> Iterable[Table]:
+    """The tables whose sum is to be least, as the space has their scopes, each by mesh."""
+    work, sent, waited, joint, shards = (
+        _stacked(tables, name) for name in ("work", "sent", "waited", "joint", "shards")
+    )
+    # Of shardings of equal times the smaller one is chosen.
+    price = np.array([[one.memory or 1e-22] for one in by])
+    of_work, of_exposed, of_hidden = (
+        np.array([getattr(one, name) for one in by]) for name in ("work", "exposed", "hidden")
+    )
+    memory: dict[int, Table] = {}
+    every, kept = np.arange(len(tables))[:, None], _kept_rows(space, tables)
+    for at, (leader, name) in enumerate(zip(space.kept_leaders, space.kept, strict=True)):
+        copies = np.array([[one.program.held[name]] for one in tables])
+        size = shards[every, kept[:, at, None] + np.arange(len(space.states[space.names[leader]]))]
+        memory[leader] = memory.get(leader, 0.0) + copies * size
+    yield from (price * size for size in memory.values())
+    edges = iter(space.joint_edges)
+    for start, statement, count in zip(space.split_starts, space.statements, space.joint_counts, strict=True):
+        later = int(statement.is_later)
+        own = slice(start, start + len(statement.choices))
+        total = of_work[:, later, None] * work[:, own]
+        if sent[:, own].any():
+            total = total + of_exposed[:, later, None] * waited[:, own]
+            total = total + of_hidden[:, later, None] * (sent[:, own] - waited[:, own])
+        yield total
+        for _ in range(count):
+            hideable, place, shape = next(edges)
+            weights = of_hidden if hideable else of_exposed
+            table = joint[:, place : place + shape[0] * shape[1]].reshape(-1, *shape)
+            yield weights[:, later, None, None] * table
 
 
-@dataclass(frozen=True)
-class ProgramSharding:
-    """A sharding of every array, by the name of the array that leads, and its figures for one layer: seconds
-    of `work` by pass, and of each communication with its phase and the axes of its groups, `exposed` or
-    `hidden` (beside the work of other layers). `memory` are the bytes that a device keeps through the step,
-    and those of the largest statement beside them; `longest` is the work that takes longest.
-    Keys and values go round a `ring` of axes, if there are any."""
-
-    states: dict[str, State]
-    work: Passes
-    flops: float
-    exposed: tuple[tuple[Phase, Axes, float], ...]
-    hidden: tuple[tuple[Phase, Axes, float], ...]
-    memory: float
-    longest: WorkChoice
-    ring: Axes = ()
+def _kept_rows(space: ProgramSpace, tables: Sequence[ProgramTables]) -> Numbers:
+    rows: Numbers = space.kept_rows[[int(one.program.stage.microbatches > 1) for one in tables]]
+    return rows
 
 
-def _split_of(number: int) -> str:
-    """The variable of a statement's split; no array has such a name."""
-    return f"#{number}"
+def _stacked(tables: Sequence[ProgramTables], name: str) -> Table:
+    if len(tables) == 1:
+        own: Table = getattr(tables[0], name)[None]
+        return own
+    return np.stack([getattr(one, name) for one in tables])
+
+
+def figures(
+    space: ProgramSpace, tables: Sequence[ProgramTables], leaders: Numbers, splits: Numbers
+) -> list[ProgramSharding]:
+    """Shardings with their figures."""
+    places, copied = space.places(leaders, splits)
+    at = space.split_starts + splits
+    seconds, work, sent, waited = (
+        np.take_along_axis(_stacked(tables, name), own, axis=1)
+        for name, own in (("moves", places), ("work", at), ("sent", at), ("waited", at))
+    )
+    shards = _stacked(tables, "shards")
+    statement, _, hideable, *_ = space.edges
+    later, every = space.later, (False, True)
+    is_later = later[statement]
+    sends = np.array([own.stage_sends(row) for own, row in zip(tables, leaders, strict=True)])
+    working, exposed, hidden = list[Table](), list[Table](), list[Table]()
+    for n in every:
+        often = sum((phase != "forward") == n for phase in space.sending)
+        ring, rest = (own[:, later == n].sum(axis=1) for own in (sent, waited))
+        moved, beside = (seconds[:, (is_later == n) & (hideable == h)].sum(axis=1) for h in every)
+        working.append(work[:, later == n].sum(axis=1))
+        exposed.append(moved + rest + sends * often)
+        hidden.append(beside + ring - rest)
+    # Activations or the gradients that take their place, both where those of several microbatches are summed.
+    copies = np.array([[one.program.held[name] for name in space.kept] for one in tables])
+    rows = _kept_rows(space, tables) + leaders[:, space.kept_leaders]
+    kept = np.take_along_axis(shards, rows, axis=1) * copies
+    others = np.minimum(*(kept[:, own].sum(axis=1) for own in space.kept_phases))
+    is_whole = np.array([one.program.stage.microbatches == 1 for one in tables])
+    waiting = np.take_along_axis(shards, space.waiting_rows + leaders[:, space.waiting_leaders], axis=1)
+    copies_beside = np.take_along_axis(shards, space.edges[5] + splits[:, statement], axis=1) * copied
+    starts = np.searchsorted(statement, np.arange(len(space.statements)))
+    largest = (waiting @ space.waits.T + np.add.reduceat(copies_beside, starts, axis=1)).max(axis=1)
+    memory = kept.sum(axis=1) - is_whole * others + largest
+    by_pass = (np.array(own).T.tolist() for own in (working, exposed, hidden))
+    figures = zip(leaders, splits, *by_pass, memory.tolist(), strict=True)
+    return [ProgramSharding(n, s, tuple(w), tuple(e), tuple(h), m) for n, s, w, e, h, m in figures]

@@ -156,10 +156,11 @@ class ShardingRules:
         return [*(dim for dim in own if dim in roles.experts), *examples] or [None]
 
     def splits(self, part: Statement) -> WorkSplits:
-        """The ways in which devices may split a statement's work, each evenly."""
+        """The ways in which devices may split a statement's work, with axes of any sizes; where dimensions
+        stand for others, with those of this mesh."""
         dims = splittable_dims(part)
         places = [self._of_work(axis.kind, part, dims) for axis in self.wide]
-        sizes = {axis.name: self.mesh.axis_size(axis.name) for axis in self.wide}
+        sizes = {axis.name: self.mesh.axis_size(axis.name) if part.merged else 1 for axis in self.wide}
         is_update = part.phase == "optimizer"
         return WorkSplits(part, sizes, places, orders=lambda axes, _: self._orders(axes, is_update))
 

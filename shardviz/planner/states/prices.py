@@ -30,7 +30,7 @@ class SearchTooLongError(Exception):
     """A search has looked at more than it may."""
 
 
-class _Line(NamedTuple):
+class PriceLine(NamedTuple):
     """The time of a collective over some axes by its bytes: its start, and the sum or the longer of latency
     and seconds per byte; None where it has several lines, as NCCL's ways and what was measured have."""
 
@@ -95,20 +95,20 @@ class Prices:
         """Seconds on links, 0 where nobody publishes these; `size` is as in `Step.bytes`."""
         if self._lacks_links:
             return 0.0
-        line = self._line(op, axes)
+        line = self.line(op, axes)
         if line.per_byte is None:
             return collective_price(op, size, axes, self.placed).seconds
         bandwidth = line.per_byte * size
         return line.start + (line.latency + bandwidth if line.adds else max(line.latency, bandwidth))
 
     @remembered
-    def _line(self, op: str, axes: Axes) -> _Line:
+    def line(self, op: str, axes: Axes) -> PriceLine:
         time = collective_price(op, LARGE, axes, self.placed)
         levels = self.placed.levels_for(op, axes)
         has_several = self.placed.machine.measured or any(level.nccl for level in levels)
         per_byte = None if has_several else time.bandwidth_seconds / LARGE
         adds = time.seconds > time.start_seconds + time.bandwidth_seconds
-        return _Line(time.start_seconds, time.latency_seconds, per_byte, adds)
+        return PriceLine(time.start_seconds, time.latency_seconds, per_byte, adds)
 
     @remembered
     def work(self, flops: int, hbm_bytes: int, dtype: str) -> Cost:
@@ -117,11 +117,11 @@ class Prices:
 
     def work_seconds(self, flops: int, hbm_bytes: int, dtype: str) -> float:
         """Seconds of local work, before they are rounded."""
-        arithmetic, traffic = compute_price(flops, hbm_bytes, self._priced_dtype(dtype), self._device)
+        arithmetic, traffic = compute_price(flops, hbm_bytes, self.priced_dtype(dtype), self._device)
         return max(arithmetic or 0.0, traffic or 0.0)
 
     @remembered
-    def _priced_dtype(self, dtype: str) -> str:
+    def priced_dtype(self, dtype: str) -> str:
         """Its own dtype where its peak is known, else bf16 or the first."""
         known = dict(self._device.peak)
         others = [dtype, "bf16", *known] if dtype else []
@@ -153,11 +153,12 @@ def _nanoseconds(seconds: float) -> int:
 
 
 def compute_price(
-    flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures
+    flops: Any, hbm_bytes: Any, dtype: str, device: DeviceFigures
 ) -> tuple[float | None, float | None]:
-    """Seconds of the arithmetic and of the memory traffic of one device, each None where it is not known;
-    `dtype` is that of matrix products, "" without any, whose arithmetic takes no time."""
-    if not flops or not dtype:
+    """Seconds of the arithmetic and of the memory traffic of one device, each None where it is not known, or
+    of many devices with arrays of FLOPs and bytes; `dtype` is that of matrix products, "" without any, whose
+    arithmetic takes no time."""
+    if not dtype or (isinstance(flops, int) and not flops):
         return 0.0, device.pass_seconds(hbm_bytes)
     traffic = None if device.hbm_bandwidth is None else hbm_bytes / device.hbm_bandwidth
     return device.matmul_seconds(flops, hbm_bytes, dtype), traffic

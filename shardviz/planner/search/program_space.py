@@ -1,0 +1,562 @@
+"""The shardings of a program's arrays and the ways to divide its statements' work, without their costs: what
+all meshes have in common whose axes may split the same dimensions, with any sizes.
+
+Moves are those of `direct_moves`, by their number in `DirectWays`, which meshes with the same axes of more
+than one device share. All shards of all shardings are rows of one table (`ShardRows`), of which
+`program_tables` finds the sizes on many meshes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from functools import cached_property, partial
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shardviz.planner.plan import LOCAL_OPS
+from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem.functions import FUNCTIONS, Shape
+from shardviz.planner.search.least_sum import Elimination
+from shardviz.planner.search.rules import ShardingRules
+from shardviz.planner.states.moves import (
+    Axes,
+    Dims,
+    PathMove,
+    State,
+    StateSpace,
+    remembered,
+    spec_of,
+    subsets,
+)
+from shardviz.planner.states.paths import direct_moves
+from shardviz.planner.training import state_spec
+from shardviz.sharding import ShardedArray
+from shardviz.sharding.array import BITS
+
+Numbers = NDArray[np.intp]
+States = tuple[State, ...]
+_PRIMES = (2, 3, 5, 7, 11)
+"""Sizes of axes of which no product is another: a way for these is one for axes of any size."""
+
+
+class DirectCollective(NamedTuple):
+    """A collective over mesh axes, with the axes that split each dimension before and after it, in no order;
+    `idle` are those over which an all-gather may cut the array first, for more links."""
+
+    op: str
+    axes: Axes
+    before: Dims
+    after: Dims
+    idle: Axes = ()
+
+
+DirectWay = tuple[DirectCollective, ...] | None
+"""The collectives of a way, without cuts, which are read in place and free; None where there is no way."""
+
+
+class WorkChoice(NamedTuple):
+    """One way to split a statement's work, an `assignment` of axes to dimensions: the states that it needs of
+    the operands and makes of the result. What it needs beside its operands goes over the axes `beside`:
+    halos, or on a ring keys and values, during the work, which has `whole` states of them."""
+
+    states: States
+    whole: States
+    assignment: tuple[tuple[str, Axes], ...]
+    beside: Axes = ()
+    is_ring: bool = False
+
+
+class DirectWays:
+    """The direct ways between states, by number, and the ways to divide the work of statements, on all meshes
+    with the same axes of more than one device."""
+
+    def __init__(self, wide: Axes) -> None:
+        self.wide = wide
+        sizes = dict(zip(wide, _PRIMES, strict=False))
+        self._space = StateSpace(sizes, sizes)
+        self.ways: list[DirectWay] = []
+        self._numbers: dict[DirectWay, int] = {}
+        self.choices: dict[object, tuple[WorkChoice, ...]] = {}
+        self._one: dict[object, object] = {}
+
+    def one(self, states: States) -> States:
+        """The states as the same object each time."""
+        return self._one.setdefault(states, states)  # type: ignore[return-value]
+
+    @remembered
+    def between(self, befores: States, afters: States) -> Numbers:
+        """For each pair of states of arrays of one rank the number of the way."""
+        return np.array([[self._number(before, after) for after in afters] for before in befores], np.intp)
+
+    @remembered
+    def _number(self, before: State, after: State) -> int:
+        way: DirectWay = None  # whole values do not become pending sums
+        if set(after[1]) <= set(before[1]):
+            moves = direct_moves(self._space, before, after)
+            way = tuple(self._collective(move) for move in moves if move.op not in LOCAL_OPS)
+        number = self._numbers.setdefault(way, len(self.ways))
+        if number == len(self.ways):
+            self.ways.append(way)
+        return number
+
+    def _collective(self, move: PathMove) -> DirectCollective:
+        before, after = (tuple(tuple(sorted(own)) for own in dims) for dims, _ in (move.before, move.after))
+        used = {*move.before[1], *(axis for axes in before for axis in axes)}
+        idle = tuple(axis for axis in self.wide if axis not in used and move.op == "all_gather")
+        return DirectCollective(move.op, move.axes, before, after, idle)
+
+    @remembered
+    def cuts(self, dims: tuple[Dims, ...]) -> NDArray[np.bool_]:
+        """For each sharding, dimension and axis whether it splits that."""
+        rank = len(dims[0]) if dims else 1
+        cuts = np.zeros((len(dims), rank, len(self.wide)), bool)
+        for number, own in enumerate(dims):
+            for dim, axes in enumerate(own):
+                for axis in axes:
+                    cuts[number, dim, self.wide.index(axis)] = True
+        return cuts
+
+
+class MovedArray(NamedTuple):
+    """An array as its moves are priced, with the dimensions that a microbatch has a part of. It is moved with
+    each microbatch, or else `is_once`; its partial sums are reduced once where it has no such dimension."""
+
+    shape: Shape
+    dtype: str
+    examples: tuple[bool, ...]
+    is_once: bool = False
+
+
+class ShardRows:
+    """Shards of arrays, each a row: the sizes of its array's dimensions and whether an axis splits each, the
+    last axis being the microbatches."""
+
+    def __init__(self, ways: DirectWays, rank: int) -> None:
+        self._ways, self._rank = ways, rank
+        self._starts: dict[object, int] = {}
+        self._pieces: list[tuple[Shape, str, tuple[bool, ...], tuple[Dims, ...]]] = []
+        self._count = 0
+
+    def add(self, array: MovedArray, dims: tuple[Dims, ...]) -> int:
+        """The first row of the shards of an array with each of these axes on its dimensions."""
+        key = (*array[:3], dims)
+        if key not in self._starts:
+            self._starts[key] = self._count
+            self._pieces.append(key)
+            self._count += len(dims)
+        return self._starts[key]
+
+    @cached_property
+    def tables(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
+        """Of each row the sizes and the cuts, and the bits of an element."""
+        axes = len(self._ways.wide)
+        shapes, bits = np.ones((self._count, self._rank)), np.zeros(self._count)
+        cuts, start = np.zeros((self._count, self._rank, axes + 1), bool), 0
+        for shape, dtype, examples, dims in self._pieces:
+            rows, rank = slice(start, start + len(dims)), len(shape)
+            shapes[rows, :rank], bits[rows] = shape, BITS[dtype]
+            cuts[rows, :rank, :axes], cuts[rows, :rank, axes] = self._ways.cuts(dims), examples
+            start += len(dims)
+        return shapes, cuts, bits
+
+
+class StatementSpace(NamedTuple):
+    """A statement with the ways to split its work. For its operands, and last its result: `arrays`, their
+    `variables`, and whether their move can run beside other work (`Roles.is_hideable`)."""
+
+    part: Statement
+    choices: tuple[WorkChoice, ...]
+    arrays: tuple[ShardedArray, ...]
+    variables: tuple[str, ...]
+    hideable: tuple[bool, ...]
+
+    @property
+    def is_later(self) -> bool:
+        return self.part.phase != "forward"
+
+
+class AlikeStatements(NamedTuple):
+    """Statements with the same `choices`, one of them as their `part`. For each of its arrays the first row
+    of the shards that the work takes or makes, as they are while a ring passes them on (`whole`) and as they
+    are `needed` before."""
+
+    part: Statement
+    choices: tuple[WorkChoice, ...]
+    whole: list[int]
+    needed: list[int]
+
+
+class MoveRows(NamedTuple):
+    """The collectives of all ways of a program, each way of its own array, as rows: of `lines` the one whose
+    price it has, the rows of its shards `before` and `after` it and of the `whole` array, whether each axis
+    cuts that `first`, and `group`, whether each is one that it goes over. Alternatives of one collective
+    stand one after the other from `starts` on, which has its `array`; one that `is_sum` adds up partial sums,
+    or goes over the axes of an optimizer. Way number n has the `collectives[n]`, of which the first takes no
+    time."""
+
+    arrays: tuple[MovedArray, ...]
+    lines: tuple[tuple[str, Axes], ...]
+    line: Numbers
+    before: Numbers
+    after: Numbers
+    first: NDArray[np.bool_]
+    group: NDArray[np.bool_]
+    whole: Numbers
+    starts: Numbers
+    array: Numbers
+    is_sum: NDArray[np.bool_]
+    collectives: Numbers
+    impossible: NDArray[np.bool_]
+
+
+class ProgramSpace:
+    """All shardings of a step on meshes whose arrays have the same `states`; a variable is the name of the
+    array that leads others, or the `split` of a statement's work. `own` are the states of the arrays that an
+    optimizer has `over` more axes, by those of the array that leads them."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        rules: ShardingRules,
+        held: Collection[str],
+        ways: DirectWays,
+        states: dict[str, States],
+        own: dict[str, States],
+    ) -> None:
+        self.problem, self.ways, self.states, self._rules = problem, ways, states, rules
+        self.over, _ = sharded_updates(problem, rules)
+        self.arrays = arrays_of(problem)
+        roles = rules.roles
+        self.statements = [self._statement(part) for part in problem.parts]
+        self.rows = rows = ShardRows(ways, max((array.rank for array in self.arrays.values()), default=0))
+        names, number = [*states], {name: number for number, name in enumerate(states)}
+        self.names = names
+        given = {name: ways.one(own.get(name, states[roles.leader(name)])) for name in self.arrays}
+        ids: dict[object, int] = {}
+
+        def numbered(values: States, *, dims_alone: bool) -> Numbers:
+            compared = _dims(values) if dims_alone else values
+            return np.array([ids.setdefault(value, len(ids)) for value in compared], np.intp)
+
+        # What a device keeps through the step, and results that wait for a later statement.
+        kept = [name for name in self.arrays if name in held]
+        self.kept = kept
+        # Gradients of several microbatches are added up before they are scattered.
+        gradients = {gradient for _, gradient in problem.gradients}
+        summed = given | {name: states[roles.leader(name)] for name in gradients.intersection(given)}
+        self.kept_rows = np.array(
+            [[rows.add(_moved(self.arrays[n]), _dims(own[n])) for n in kept] for own in (given, summed)],
+            np.intp,
+        )
+        self.kept_leaders = np.array([number[roles.leader(name)] for name in kept], np.intp)
+        phases = {part.result.name: part.phase for part in problem.parts}
+        if (passed := problem.passed_on) is not None:
+            phases[passed.name] = "forward"
+        self.kept_phases = np.array(
+            [[phases.get(name) == phase for name in kept] for phase in ("forward", "backward")], bool
+        )
+        last = {operand.name: at for at, part in enumerate(problem.parts) for operand in part.operands}
+        made = [(at, part.result) for at, part in enumerate(problem.parts) if part.result.name not in held]
+        self.waiting_rows = np.array(
+            [rows.add(self.moved(array), _dims(given[array.name])) for _, array in made], np.intp
+        )
+        self.waiting_leaders = np.array([number[roles.leader(array.name)] for _, array in made], np.intp)
+        every = np.arange(len(problem.parts))[:, None]
+        begin = np.array([at for at, _ in made], np.intp)
+        self.waits = (every > begin) & (every <= np.array([last.get(a.name, at) for at, a in made], np.intp))
+        # The splits of statements that are alike stand once.
+        self.alike: list[AlikeStatements] = []
+        begins: dict[int, int] = {}
+        for part, choices, its_arrays, *_ in self.statements:
+            if id(choices) not in begins:
+                begins[id(choices)] = sum(len(alike.choices) for alike in self.alike)
+                shards = [*enumerate(map(self.moved, its_arrays))]
+                whole = [rows.add(one, tuple(own.whole[at][0] for own in choices)) for at, one in shards]
+                before = [rows.add(one, tuple(own.states[at][0] for own in choices)) for at, one in shards]
+                self.alike.append(AlikeStatements(part, choices, whole, before))
+        self.split_starts = np.array([begins[id(each.choices)] for each in self.statements], np.intp)
+        # The moves of each statement's arrays, which stand once where they are the same.
+        moves, places = _Moves(self), _Places()
+        self.scopes: list[tuple[str, ...]] = [(names[leader],) for leader in dict.fromkeys(self.kept_leaders)]
+        self.joint_tables: list[tuple[int, tuple[int, ...]]] = []
+        self.joint_edges: list[tuple[bool, int, tuple[int, int]]] = []
+        self.joint_counts: list[int] = []
+        joint: dict[tuple[int, ...], int] = {}
+        edges, end = [], 0
+        for at, statement in enumerate(self.statements):
+            self.scopes.append((split_of(at),))
+            groups: dict[tuple[str, bool], list[int]] = {}
+            for index, (array, name) in enumerate(zip(statement.arrays, statement.variables, strict=True)):
+                is_result = index == len(statement.arrays) - 1
+                needed = ways.one(tuple(choice.states[index] for choice in statement.choices))
+                own_states, moved = given[array.name], self.moved(array, statement.part)
+                find = partial(moves.table, moved, needed, own_states, is_result)
+                table = places.start("moves", (moved, id(needed), id(own_states), is_result), find)
+                groups.setdefault((name, statement.hideable[index]), []).append(table)
+                # A copy of an operand that is moved first, and a result that is not kept as it is made, but
+                # for pending sums, whose totals take their place.
+                sides = [
+                    places.start(side, (id(one), is_result), partial(numbered, one, dims_alone=is_result))
+                    for side, one in (("needed", needed), ("given", own_states))
+                ]
+                shard = rows.add(self.moved(array), _dims(needed))
+                is_made = is_result and array.name not in held
+                ends = at, number[name], statement.hideable[index], table, len(own_states)
+                edges.append((*ends, shard, *sides, is_made))
+            self.joint_counts.append(len(groups))
+            for (name, hideable), tables in groups.items():
+                one, shape = tuple(sorted(tables)), (len(statement.choices), len(states[name]))
+                if one not in joint:
+                    joint[one], end = end, end + shape[0] * shape[1]
+                    self.joint_tables.append((shape[0] * shape[1], one))
+                self.scopes.append((split_of(at), name))
+                self.joint_edges.append((hideable, joint[one], shape))
+        self.edges = np.array(edges, np.intp).T
+        self.way_of, self._needed, self._given = map(places.values, ("moves", "needed", "given"))
+        self.moves = moves.rows()
+        self.later = np.array([statement.is_later for statement in self.statements])
+        self.variables = names, [*map(split_of, range(len(self.statements)))]
+        # What a stage of a pipeline makes for the next one.
+        made_last = problem.forward[-1].result
+        self.made_row = rows.add(_moved(made_last), _dims(given[made_last.name]))
+        self.made_leader = number[roles.leader(made_last.name)]
+        phases_in_order = dict.fromkeys(part.phase for part in problem.parts)
+        self.sending = [phase for phase in phases_in_order if phase in ("forward", "backward")]
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The number of values of each variable, the splits of the statements' work among them."""
+        own = {name: len(states) for name, states in self.states.items()}
+        return own | {split_of(at): len(statement.choices) for at, statement in enumerate(self.statements)}
+
+    @cached_property
+    def elimination(self) -> Elimination:
+        return Elimination(self.scopes, self.sizes)
+
+    def places(self, leaders: Numbers, splits: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
+        """For shardings the places of their moves, and whether each needs a copy beside the array."""
+        statement, leader, _, table, count, _, needed, given, is_made = self.edges
+        split, state = splits[:, statement], leaders[:, leader]
+        is_moved = self._needed[needed + split] != self._given[given + state]
+        return table + split * count + state, is_moved | is_made.astype(bool)
+
+    @property
+    def shardings(self) -> int:
+        """The number of all shardings: one state for each array that leads."""
+        return prod(map(len, self.states.values()))
+
+    def moved(self, array: ShardedArray, part: Statement | None = None) -> MovedArray:
+        """An array of a statement as it is moved with each part of the batch, but once by the optimizer."""
+        examples = tuple(dim in self._rules.roles.examples for dim in array.dims)
+        is_once = part is not None and part.phase == "optimizer"
+        return MovedArray(array.shape, array.dtype, examples, is_once)
+
+    def _statement(self, part: Statement) -> StatementSpace:
+        rules, roles, arrays = self._rules, self._rules.roles, part.arrays
+        # All operands of a sum may be pending, and so its result.
+        function = FUNCTIONS[part.function]
+        summed = {operand.name for index, operand in enumerate(part.operands) if function.may_pend(index)}
+        may_pend = function.linearity == "sum" and summed <= roles.addends
+        pending = [axis.name for axis in rules.wide if may_pend]
+
+        def choices() -> Iterator[WorkChoice]:
+            for split in rules.splits(part).every([pending] * len(part.operands)):
+                states = (*split.operands, split.made)
+                axes = split.assignment.get(part.whole[0], ()) if part.whole else ()
+                choice = WorkChoice(states, states, (*split.assignment.items(),), axes)
+                yield choice
+                yield from self._as_ring(part, choice)
+
+        variables = tuple(roles.leader(array.name) for array in arrays)
+        hideable = tuple(roles.is_hideable(array.name, part.phase) for array in arrays)
+        # Statements that are alike, such as those that are computed again, share their choices.
+        names = [array.name for array in arrays]
+        own = [
+            (array.shape, array.dtype, variable in roles.parameters, names.index(array.name))
+            for array, variable in zip(arrays, variables, strict=True)
+        ]
+        alike = (part.einsum, part.function, part.merged, part.whole, part.number, part.phase == "optimizer")
+        key = (*alike, bool(pending), *own, *(rules.mesh.axis_sizes if part.merged else ()))
+        if key not in self.ways.choices:
+            self.ways.choices[key] = tuple(choices())
+        return StatementSpace(part, self.ways.choices[key], arrays, variables, hideable)
+
+    def _as_ring(self, part: Statement, choice: WorkChoice) -> Iterator[WorkChoice]:
+        """The same work where devices along a sequence axis have parts of the keys and values, and pass them
+        on while they compute with them, gradients of them too (ring attention: Liu and others 2023)."""
+        positions = self._rules.roles.positions
+        passed = positions.intersection(part.whole)
+        split = {
+            axis
+            for array, (dims, _) in zip(part.arrays, choice.states, strict=True)
+            for dim, axes in zip(array.dims, dims, strict=True)
+            if dim in positions and dim not in passed
+            for axis in axes
+        }
+        axes = (axis.name for axis in self._rules.wide if axis.kind == "sequence")
+        ring = tuple(axis for axis in axes if axis in split)
+        if not ring or not passed or choice.beside:
+            return
+        states = []
+        for array, (dims, pending) in zip(part.arrays, choice.states, strict=True):
+            own = tuple(ring if dim in passed else axes for dim, axes in zip(array.dims, dims, strict=True))
+            states.append((own, tuple(axis for axis in pending if axis not in ring)))
+        yield choice._replace(states=tuple(states), beside=ring, is_ring=True)
+
+
+class _Places:
+    """Numbers of several kinds, those of one key once: each kind one after the other."""
+
+    def __init__(self) -> None:
+        self._starts: dict[object, int] = {}
+        self._values: dict[str, list[Numbers]] = {}
+
+    def start(self, kind: str, key: object, values: Callable[[], Numbers]) -> int:
+        """The place of the first number of a key, which has these `values`."""
+        if (kind, key) not in self._starts:
+            own = self._values.setdefault(kind, [])
+            self._starts[kind, key] = sum(map(len, own))
+            own.append(values().ravel())
+        return self._starts[kind, key]
+
+    def values(self, kind: str) -> Numbers:
+        return np.concatenate(self._values[kind])
+
+
+class _Moves:
+    """The ways of a program's arrays, each once."""
+
+    def __init__(self, space: ProgramSpace) -> None:
+        self._space = space
+        self._ways: dict[tuple[MovedArray, int], int] = {}
+        self._collectives: dict[tuple[MovedArray, DirectCollective], int] = {}
+
+    def table(self, array: MovedArray, needed: States, given: States, is_result: bool) -> Numbers:
+        """The way by split and state."""
+        between = self._space.ways.between
+        numbers = between(needed, given) if is_result else between(given, needed).T
+        found, inverse = np.unique(numbers, return_inverse=True)
+        own = [self._ways.setdefault((array, int(number)), len(self._ways)) for number in found]
+        table: Numbers = np.array(own, np.intp)[inverse.reshape(numbers.shape)]
+        return table
+
+    def rows(self) -> MoveRows:
+        ways, add, over = self._space.ways, self._space.rows.add, self._space.over
+        arrays: dict[MovedArray, int] = {}
+        lines: dict[tuple[str, Axes], int] = {}
+        numbers = list[tuple[int, ...]]()
+        cuts = list[tuple[Axes, Axes]]()
+        starts, of_start, is_sum, of_ways = [0], [0], [False], list[list[int]]()
+        for array, number in self._ways:
+            own = list[int]()
+            for one in ways.ways[number] or ():
+                if (array, one) not in self._collectives:
+                    self._collectives[array, one] = len(starts)
+                    starts.append(len(numbers) + 1)
+                    of_start.append(arrays.setdefault(array, len(arrays)))
+                    is_sum.append(one.op == "psum" or set(over).issuperset(one.axes))
+                    places = [
+                        add(array, (dims,)) for dims in (one.before, one.after, ((),) * len(array.shape))
+                    ]
+                    # A cut over axes that hold copies, and a gather over these too, which has more links.
+                    for more in ((), *subsets(one.idle)):
+                        line = lines.setdefault((one.op, (*one.axes, *more)), len(lines))
+                        numbers.append((line, *places))
+                        cuts.append((more, (*one.axes, *more)))
+                own.append(self._collectives[array, one])
+            of_ways.append(own)
+        most = max(1, *map(len, of_ways))
+        columns = np.array(numbers, np.intp).reshape(-1, 4).T
+        first, group = (ways.cuts(tuple((own[side],) for own in cuts))[:, 0] for side in (0, 1))
+        return MoveRows(
+            arrays=tuple(arrays) or (MovedArray((), "", ()),),
+            lines=tuple(lines),
+            line=columns[0],
+            before=columns[1],
+            after=columns[2],
+            first=first,
+            group=group,
+            whole=columns[3],
+            starts=np.array(starts, np.intp),
+            array=np.array(of_start, np.intp),
+            is_sum=np.array(is_sum),
+            collectives=np.array([own + [0] * (most - len(own)) for own in of_ways], np.intp),
+            impossible=np.array([ways.ways[number] is None for _, number in self._ways]),
+        )
+
+
+class ProgramSpaces:
+    """The spaces of a search, each shared by all meshes that have it."""
+
+    def __init__(self) -> None:
+        self._ways: dict[Axes, DirectWays] = {}
+        self._spaces: dict[object, ProgramSpace] = {}
+
+    def of(self, problem: Problem, rules: ShardingRules, held: Collection[str]) -> ProgramSpace | str:
+        """The space of a step, of whose arrays the `held` ones are kept through it; or why an array cannot be
+        split as the rules have it."""
+        wide = tuple(axis.name for axis in rules.wide)
+        ways = self._ways.setdefault(wide, DirectWays(wide))
+        roles, arrays = rules.roles, arrays_of(problem)
+        states: dict[str, States] = {}
+        found: dict[object, States] = {}
+        key: object
+        for name, array in arrays.items():
+            if roles.leader(name) == name:
+                key = array.dims, array.shape, array.spec, name in roles.parameters, name in roles.addends
+                if key not in found:
+                    found[key] = ways.one(rules.states(array, name in roles.parameters))
+                states[name] = found[key]
+                is_open = found[key] and array.spec is None
+                if not is_open and (words := rules.uneven(array, name in roles.parameters)):
+                    return words
+        over, names = sharded_updates(problem, rules)
+        own: dict[str, States] = {}
+        for name in names:
+            given = states[roles.leader(name)]
+            key = arrays[name].shape, id(given)
+            if key not in found:
+                specs = (state_spec(arrays[name].with_spec(spec_of(one)), over, rules.mesh) for one in given)
+                every = tuple((spec.dims, state[1]) for spec, state in zip(specs, given, strict=True))
+                found[key] = ways.one(every)
+            own[name] = found[key]
+        merged = rules.mesh.axis_sizes if any(part.merged for part in problem.parts) else ()
+        key = id(problem), wide, *map(id, states.values()), *map(id, own.values()), merged
+        if key not in self._spaces:
+            self._spaces[key] = ProgramSpace(problem, rules, held, ways, states, own)
+        return self._spaces[key]
+
+
+def arrays_of(problem: Problem) -> dict[str, ShardedArray]:
+    arrays = {argument.name: argument for argument in problem.arguments}
+    for part in problem.parts:
+        arrays.setdefault(part.result.name, part.result)
+    return arrays
+
+
+def sharded_updates(problem: Problem, rules: ShardingRules) -> tuple[Axes, list[str]]:
+    """The axes over which the optimizer's state is sharded beside its parameter, and the names of that state
+    and of the gradients, which are scattered to it (ZeRO's first stage)."""
+    training = problem.training
+    over = training.optimizer.over if training and training.optimizer else ()
+    over = tuple(axis for axis in over if rules.mesh.axis_size(axis) > 1)
+    trained = rules.roles.parameters
+    state = dict.fromkeys(name for pair in problem.updates if pair[0] not in trained for name in pair)
+    state |= dict.fromkeys(gradient for name, gradient in problem.gradients if name in trained)
+    return over, [*state] if over else []
+
+
+def split_of(number: int) -> str:
+    """The variable of a statement's split; no array has such a name."""
+    return f"#{number}"
+
+
+def _moved(array: ShardedArray) -> MovedArray:
+    """An array as a whole, of all microbatches."""
+    return MovedArray(array.shape, array.dtype, (False,) * array.rank)
+
+
+def _dims(states: States) -> tuple[Dims, ...]:
+    return tuple(dims for dims, _ in states)
