@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from textual.message import Message
 
@@ -80,24 +80,20 @@ Key = tuple[str, Hashable, str]
 Known = TypeVar("Known", bound=ShownReply[Any])
 
 
+@dataclass(eq=False)
 class _Query(Generic[Known]):
     """One question. `send` asks it, and `read` makes of a reply what is then known; of an error too, where
     `without` makes a reply of it. `is_settled`: it would be replied the same again."""
 
-    def __init__(
-        self,
-        waiting: Known,
-        send: Callable[[Callable[[str], None]], CompilerRequest[Any]],
-        read: Callable[[Any], Known],
-        without: Callable[[ShardvizError], object] | None,
-        notify: Callable[[], None],
-    ) -> None:
-        self.is_settled = False
-        self._known: Known = waiting
-        self._read: Callable[[Any], Known] = read
-        self._without = without
-        self._notify = notify
-        self.request: CompilerRequest[Any] | None = None
+    _known: Known
+    send: InitVar[Callable[[Callable[[str], None]], CompilerRequest[Any]]]
+    _read: Callable[[Any], Known]
+    _without: Callable[[ShardvizError], object] | None
+    _notify: Callable[[], None]
+    is_settled: bool = False
+    request: CompilerRequest[Any] | None = None
+
+    def __post_init__(self, send: Callable[[Callable[[str], None]], CompilerRequest[Any]]) -> None:
         try:
             self.request = send(lambda _stage: self._notify())
         except Exception as error:
@@ -137,18 +133,11 @@ class _Query(Generic[Known]):
             self._known = self._read(self._without(error))
 
 
-class MessageReceiver(Protocol):
-    """The application, as what works beside the screen knows it."""
-
-    def post_message(self, message: Message, /) -> bool:
-        """Send a message, from any thread."""
-
-
 class CompilerQueries:
     """Shardy is asked at once, the CPU's compiler next, slower targets after a pause or on demand.
 
-    Targets with a machine are asked for their schedule and memory as well, so that Time has them at once. The
-    application is sent `Changed` when more is known. A `worker` that is given is left open by `close`. The
+    Targets with a machine are asked for their schedule and memory as well, so that Time has them at once. It
+    sends `Changed`, by `tell`, when more is known. A `worker` that is given is left open by `close`. The
     methods are for the screen's thread, and none waits for a compiler."""
 
     class Changed(Message):
@@ -157,8 +146,8 @@ class CompilerQueries:
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, CompilerQueries.Changed)
 
-    def __init__(self, app: MessageReceiver, worker: Worker | None = None) -> None:
-        self._app = app
+    def __init__(self, tell: Callable[[Message], object], worker: Worker | None = None) -> None:
+        self._tell = tell
         self._worker = worker
         self._is_ours = worker is None
         self._is_closed = False
@@ -329,4 +318,4 @@ class CompilerQueries:
 
     def _notify(self) -> None:
         if not self._is_closed:
-            self._app.post_message(self.Changed())
+            self._tell(self.Changed())

@@ -120,7 +120,7 @@ class EditorState:
 
     @cached_property
     def queries(self) -> compiler_queries.CompilerQueries:
-        return compiler_queries.CompilerQueries(self._app, self._worker)
+        return compiler_queries.CompilerQueries(self._app.post_message, self._worker)
 
     @property
     def is_empty(self) -> bool:

@@ -35,7 +35,7 @@ class Watched(CompilerQueries):
 
     def __init__(self, worker=None):
         self.changed = threading.Condition()
-        super().__init__(self, worker)
+        super().__init__(self.post_message, worker)
 
     def post_message(self, _message):
         with self.changed:

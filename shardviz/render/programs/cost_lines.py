@@ -249,9 +249,8 @@ def why_lines(
     selection: Selection,
     width: int,
     palette: Palette,
-    hint: str = "",
 ) -> list[Text]:
-    """The reasons for collectives, of the most expensive first. `hint` says how to see all."""
+    """The reasons for collectives, of the most expensive first."""
     by_entry = {id(entry): reason for entry, reason in zip(report.entries, reasons, strict=True)}
     chosen = selection.chosen(report.entries)
     groups = selection.in_order(alike_reasons((entry, by_entry[id(entry)]) for entry in chosen))
@@ -277,7 +276,7 @@ def why_lines(
         expected = " (expected)" if all(reason.is_expected for reason in group.reasons) else ""
         lines += sentence(f"{group.name}{expected}", width, 2)
     more = len(groups[selection.top :]) if selection.top is not None else 0
-    return [*lines, Text(f"and {plural(more, 'more reason')}{hint}", "dim")] if more else lines
+    return [*lines, Text(f"and {plural(more, 'more reason')}", "dim")] if more else lines
 
 
 def shape_lines(report: ProgramReport, selection: Selection, width: int, palette: Palette) -> list[Text]:
