@@ -124,12 +124,10 @@ TABLE_KEYS = tuple(dict.fromkeys(("mesh", "device_order", "einsum", "specs", *PR
 
 
 class ArrayRow(NamedTuple):
-    """One array of a form: place `place` (operands in order, then the result) of part `part`. `role` is
-    "operand", "intermediate" (the result of the part before, of which the spec is a constraint) or
-    "result"."""
+    """One array of part `part` of a form. `role` is "operand", "intermediate" (the result of the part before,
+    of which the spec is a constraint) or "result"."""
 
     part: int
-    place: int
     name: str
     dims: tuple[str, ...]
     role: str

@@ -179,17 +179,17 @@ def read_einsums(text: str, ellipsis_rank: int = 0, axis_sizes: Mapping[str, int
 
 def _program_rows(program: LoweredProgram) -> Iterator[ArrayRow]:
     for use in program.arguments.values():
-        yield ArrayRow(0, 0, use.name, use.dims, "operand")
+        yield ArrayRow(0, use.name, use.dims, "operand")
     for number, statement in enumerate(program.statements):
         if (result := statement.result).name in program.named:
-            yield ArrayRow(number, len(statement.operands), result.name, result.dims, "result")
+            yield ArrayRow(number, result.name, result.dims, "result")
 
 
 def _rows(parts: Sequence[Einsum], names: Sequence[Names]) -> Iterator[ArrayRow]:
     for part, (einsum, (operands, result)) in enumerate(zip(parts, names, strict=True)):
         for index, (name, dims) in enumerate(zip(operands, einsum.operands, strict=True)):
-            yield ArrayRow(part, index, name, dims, "intermediate" if part and not index else "operand")
-        yield ArrayRow(part, len(operands), result, einsum.result, "result")
+            yield ArrayRow(part, name, dims, "intermediate" if part and not index else "operand")
+        yield ArrayRow(part, result, einsum.result, "result")
 
 
 @reader_errors()

@@ -402,4 +402,4 @@ def _rows_of(draft: ProblemForm, last: ResolvedProblem | None) -> tuple[ArrayRow
     if last is not None and len(last.rows) == len(draft.specs):
         return last.rows
     roles = [*["operand"] * (len(draft.specs) - 1), "result"][: len(draft.specs)]
-    return tuple(ArrayRow(0, index, f"array {index + 1}", (), role) for index, role in enumerate(roles))
+    return tuple(ArrayRow(0, f"array {index + 1}", (), role) for index, role in enumerate(roles))

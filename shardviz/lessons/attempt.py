@@ -135,9 +135,6 @@ class Attempt:
         answers = (*self.answers[:number], None, *self.answers[number + 1 :])
         return replace(self, place=self.place - 1, answers=answers, again=self.again | {number})
 
-    def hint(self) -> Attempt:
-        return replace(self, hints=min(self.hints + 1, len(self.lesson.hints)))
-
     def wrote(self, text: str, passes: bool) -> Attempt:
         """A text was checked. A program that passed stays, as the sandbox that met the goal does."""
         is_program = self.lesson.writing is not None and self.lesson.writing.goal is None

@@ -81,10 +81,6 @@ class CollectiveRun:
     def followed(self) -> bool:
         return can_be_kept(self.schedule)
 
-    @property
-    def has_numbers(self) -> bool:
-        return self.question.shards is not None and self.followed
-
     @cached_property
     def bytes(self) -> int:
         layout = self.question.layout

@@ -31,7 +31,7 @@ with LazyImports():
     from shardviz.forms import enter, jumps, share
     from shardviz.lessons import attempt
     from shardviz.tui import own_keys, targets_pane
-    from shardviz.tui.dialogs import commands, dialog, export, lists, tables
+    from shardviz.tui.dialogs import dialog, export, lists, tables
     from shardviz.tui.lesson import progress, view
     from shardviz.tui.opening import dialog as opening
     from shardviz.tui.opening import kinds, pages
@@ -376,20 +376,20 @@ class ShardvizApp(ResilientApp):
     def action_help(self) -> None:
         if isinstance(self.screen, dialog.Dialog):
             sections = [("This window", self.screen.all_commands)]
-            self.push_screen(commands.HelpDialog(self.screen.title_text, sections))
+            self.push_screen(dialog.HelpDialog(self.screen.title_text, sections))
             return
         areas = ["problem", self.state.area] if self.workspace.is_left else [self.state.area, "problem"]
         areas = ["lesson", *areas] if self.lesson is not None else areas
-        self.push_screen(commands.help_of_areas(areas, self.own_commands))
+        self.push_screen(dialog.help_of_areas(areas, self.own_commands))
 
     def action_command_palette(self) -> None:
         """The commands of the window that is open, but for those of its fields, or of all screens."""
         window = self.screen
-        if isinstance(window, commands.PaletteDialog):
+        if isinstance(window, lists.PaletteDialog):
             return
         if not isinstance(window, dialog.Dialog):
             offered = [command for command in COMMANDS if command.name != "command_palette"]
-            self.push_screen(commands.PaletteDialog([*offered, *self.own_commands]), self.action_run_command)
+            self.push_screen(lists.PaletteDialog([*offered, *self.own_commands]), self.action_run_command)
             return
 
         async def run(command: Command | None) -> None:
@@ -397,7 +397,7 @@ class ShardvizApp(ResilientApp):
                 await window.run_action(command.name)
 
         works = [one for one in window.all_commands if hasattr(window, f"action_{one.action}")]
-        self.push_screen(commands.PaletteDialog(works), run)
+        self.push_screen(lists.PaletteDialog(works), run)
 
     def action_examples(self) -> None:
         self.push_screen(lists.ExamplesDialog(), self.open)

@@ -50,7 +50,8 @@ def played(lesson, *said, progress=None, solution=None):
     attempt = begin(lesson).next()
     for answer in said:
         attempt = attempt.answer(answer).next().next()
-    progress.save(attempt.next().edited(solution or lesson.solution, solution is None).hint())
+    attempt = attempt.next().edited(solution or lesson.solution, solution is None)
+    progress.save(replace(attempt, hints=1))
     return progress
 
 

@@ -31,16 +31,8 @@ def lessons(lesson_of):
 
 def half_done(lesson):
     """An attempt with an answer, a hint and a changed sandbox."""
-    return (
-        begin(lesson)
-        .next()
-        .answer(UNKNOWN)
-        .next()
-        .next()
-        .answer("8×16")
-        .hint()
-        .edited(ProblemForm(mesh="X=["), False)
-    )
+    attempt = begin(lesson).next().answer(UNKNOWN).next().next().answer("8×16")
+    return replace(attempt.edited(ProblemForm(mesh="X=["), False), hints=1)
 
 
 def test_an_attempt_is_found_again_as_it_was_left(path, lessons):

@@ -130,7 +130,7 @@ def test_the_rounds_stay_and_no_chunk_is_empty(einsum, mesh, specs):
         assert walk.chunk_bytes == 2
 
 
-def test_who_has_numbers_needs_no_other():
+def test_numbers_that_are_few_need_no_others():
     (question,) = collectives("bd,df->bf", "X=2,Y=4", "XY,Y_->X_", "b=8,d=8,f=8")
     assert question.shards is not None
     assert small_example(question) is None

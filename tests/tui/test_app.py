@@ -148,7 +148,7 @@ def test_a_handler_that_fails_says_so_once_and_the_rest_goes_on(monkeypatch):
 
     async def script(pilot):
         app = pilot.app
-        monkeypatch.setattr("shardviz.tui.dialogs.commands.HelpDialog.lines", broken)
+        monkeypatch.setattr("shardviz.tui.dialogs.dialog.HelpDialog.lines", broken)
         monkeypatch.setattr(app, "action_undo", broken)
         for key in ("u", "question_mark", "escape", "u"):
             await pilot.press(key)

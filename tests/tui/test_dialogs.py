@@ -17,7 +17,7 @@ from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.options import form_from_options
 from shardviz.forms.share import Shared, from_string
 from shardviz.lessons.course import course
-from shardviz.tui.dialogs.commands import help_of_areas
+from shardviz.tui.dialogs.dialog import help_of_areas
 from shardviz.tui.dialogs.export import exports_of
 from shardviz.tui.opening.dialog import OpenDialog
 from shardviz.tui.opening.pages import CommandDialog, LineEntry, TranslationDialog

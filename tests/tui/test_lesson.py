@@ -19,7 +19,7 @@ from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import resolve_once
 from shardviz.lessons.progress import load
 from shardviz.render.lesson_view import WAYS, stage_facts
-from shardviz.tui.dialogs.commands import help_of_areas
+from shardviz.tui.dialogs.dialog import help_of_areas
 from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.registry import APP, COMMANDS, LESSON
 from tests.conftest import one_in, one_row_in

@@ -1,8 +1,9 @@
-"""The base of all dialogs: a window above the screen, with a title and a line of keys."""
+"""The base of all dialogs, a window above the screen with a title and a line of keys; and pages of lines."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any, ClassVar
 
 from rich.text import Text
@@ -14,11 +15,11 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from shardviz.render.lines import printable
+from shardviz.render.lines import printable, sentence
 from shardviz.render.palette import Palette
 from shardviz.tui.bars import KeyFooter
 from shardviz.tui.lines_view import LinesView, TextLines
-from shardviz.tui.registry import TABLES, Command, bindings
+from shardviz.tui.registry import AREAS, COMMANDS, READING, TABLES, Command, bindings
 from shardviz.tui.themes import STYLES, palette_of
 
 CLOSE, HELP, PALETTE = TABLES["WINDOW"]
@@ -107,3 +108,53 @@ class CommandPage(LinesDialog):
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self.line)
         self.notify("Command line copied, if the terminal allows it.", markup=False)
+
+
+Section = tuple[str, Sequence[Command]]
+"""A heading and its commands."""
+
+
+class HelpDialog(LinesDialog):
+    """Words on reading a part of the application, and commands under headings, with their keys."""
+
+    commands = TABLES["HELP"]
+    BINDINGS = bindings(TABLES["HELP"])
+
+    def __init__(self, title: str, sections: Sequence[Section], reading: str = "") -> None:
+        super().__init__()
+        self.title_text, self._sections, self._reading = f"Help: {title}", sections, reading
+
+    def lines(self, width: int) -> list[Text]:
+        lines = [*sentence(self._reading, width), Text()] if self._reading else []
+        for number, section in enumerate(self._sections):
+            lines += [Text()] * bool(number) + _section(*section, width)
+        return lines
+
+    async def action_help(self) -> None:
+        """Help has no help of its own: its key closes it."""
+        self.dismiss()
+
+
+def help_of_areas(areas: Sequence[str], more: Sequence[Command] = ()) -> HelpDialog:
+    """The keys of some areas, first of that which has the focus, then those that work everywhere, of which
+    `more` are the application's own."""
+    every = (*COMMANDS, *more)
+    sections = [(AREAS[area], [each for each in every if each.area == area]) for area in (*areas, "app")]
+    return HelpDialog(AREAS[areas[0]], [each for each in sections if each[1]], READING[areas[0]])
+
+
+def _section(heading: str, commands: Sequence[Command], width: int) -> list[Text]:
+    keys = max((len(command.own_key) for command in commands), default=0)
+    titles = max((len(command.title) for command in commands), default=0)
+    lines = [Text(heading, "bold")]
+    indent = keys + titles + 4
+    for command in commands:
+        line = Text.assemble((f"{command.own_key:>{keys}}  ", "bold"), command.title)
+        if width - indent < 20:
+            lines.append(line)
+            lines += [Text(f"{'':{keys + 2}}{part}", "dim") for part in wrap(command.help, width - keys - 2)]
+            continue
+        first, *rest = wrap(command.help, width - indent) or [""]
+        lines.append(line.append(" " * (indent - line.cell_len)).append(first, "dim"))
+        lines += [Text(f"{'':{indent}}{part}", "dim") for part in rest]
+    return lines

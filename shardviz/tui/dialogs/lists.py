@@ -1,8 +1,8 @@
-"""The lists to choose from: examples, lessons, places to go to, and values of a field of the problem."""
+"""The lists to choose from: commands, examples, lessons, places, and values of a field of the problem."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from shardviz.sharding.array import BITS, other_names
 from shardviz.stepping.plan_step import collective_steps
 from shardviz.targets import EXTRAS, TARGETS, parse_targets
 from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
-from shardviz.tui.registry import AREAS
+from shardviz.tui.registry import AREAS, Command
 from shardviz.tui.themes import STYLES
 
 with LazyImports():
@@ -39,6 +39,29 @@ if TYPE_CHECKING:
     from shardviz.lessons.lesson import Lesson
     from shardviz.tui.lesson.progress import LessonProgress
     from shardviz.tui.state import EditorState
+
+
+class PaletteDialog(FilteredList):
+    """Leaves with one of these commands."""
+
+    title_text = "Commands"
+    nothing = "No command matches; remove some words."
+
+    def __init__(self, found: Sequence[Command]) -> None:
+        super().__init__()
+        self._found = found
+
+    def on_mount(self) -> None:
+        rows = []
+        for command in self._found:
+            heading = Text(AREAS.get(command.area, "This window"), "bold")
+            line = Text.assemble(f"  {command.title}", (f"  {command.own_key}", "dim"))
+            words = f"{command.title} {heading} {command.own_key} {command.help}"
+            rows.append(ListRow(line, words, command, heading))
+        self.show_rows(rows)
+
+    def about(self, row: ListRow) -> Text:
+        return Text(row.value.help)
 
 
 class ExamplesDialog(FilteredList):
@@ -257,11 +280,7 @@ class TargetPicker(FieldPicker):
         self.dismiss(",".join(others if row.value in self._asked else [*others, row.value]) or "none")
 
 
-PICKERS: dict[str, type[FieldPicker]] = {
-    "dtype": DtypePicker,
-    "machine": MachinePicker,
-    "targets": TargetPicker,
-}
+PICKERS = {"dtype": DtypePicker, "machine": MachinePicker, "targets": TargetPicker}
 """The lists by the field whose values they are."""
 
 
