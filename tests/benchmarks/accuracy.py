@@ -659,8 +659,6 @@ def page() -> str:
         steps="\n".join(_step_rows()),
         decode_source=decode_steps.SOURCE,
         decode_steps="\n".join(decode_steps.rows()),
-        batches="\n".join(decode_steps.batch_rows()),
-        batch_sources="; ".join(f"{number} {each}" for number, each in enumerate(decode_steps.SOURCES, 1)),
         deepseek=decode_steps.service_row(),
     )
 
@@ -672,6 +670,8 @@ def cases_page() -> str:
         formulas="\n".join(_formula_row(case) for case in CASES if case.kind == FORMULA),
         measured="\n".join(_measured_row(case) for case in CASES if case.kind != FORMULA),
         astra=ASTRA_LESS,
+        batches="\n".join(decode_steps.batch_rows()),
+        batch_sources="; ".join(f"{number} {each}" for number, each in enumerate(decode_steps.SOURCES, 1)),
         commands=_commands(),
         libtpu=LIBTPU,
         sources="\n".join(f"- {text}" for text in SOURCES.values()),
@@ -710,7 +710,7 @@ def _family_rows() -> Iterator[str]:
         "[matmuls on GPUs](#matmuls-on-gpus)": [point.error for point in matmul_fit.points()],
         "[train steps](#train-steps) on TPUs and GPUs": training_runs.errors(),
         "[decode steps](#decode-steps) of one sequence on A100s": decode_steps.errors(),
-        "[batches and prompts](#decode-steps) on A100s, H100s and v4": decode_steps.batch_errors(),
+        "[batches and prompts](accuracy-cases.md#batches-and-prompts)": decode_steps.batch_errors(),
     }
     for name, errors in families.items():
         off = sorted(map(abs, errors))

@@ -15,6 +15,7 @@ import training_runs
 
 if TYPE_CHECKING:
     from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding
+    from shardviz.planner.search.question import Overlap
 
 
 class Choice(NamedTuple):
@@ -31,6 +32,7 @@ class Choice(NamedTuple):
     seconds: float = 0.0  # those of `training_runs.RUNS`, unless given
     remat: str = "layer"
     optimizer: str = "adam"
+    overlap: Overlap = "parameters"
 
     @property
     def published(self) -> float:
@@ -52,6 +54,7 @@ class Choice(NamedTuple):
                 backward=True,
                 remat=self.remat,
                 optimizer=self.optimizer,
+                overlap=self.overlap,
                 batch=self.batch,
                 sequence=self.sequence,
             )
@@ -74,10 +77,12 @@ def llama_405b(gpus: int, sequence: int, tflops: float) -> float:
 
 
 STAGED, GATHERED = "pipeline,data,tensor=8", "data,fsdp,tensor"
-WAITS = "XLA overlaps communication of activations, for which the search waits"
+WAITS = "the search waits for what a tensor axis sends; where that overlaps, the rows are close"
 NO_ZERO = "ZeRO-1 lets fewer stages hold it; Megatron-LM had none then"
-RESERVE = "fewer stages wait less; more hold less"
-SIMPLE = "fewer stages wait less, by 2 %"
+LATER = "with `--overlap none`; with overlap the search takes fewer tensor ways"
+SAME = "the same"
+SENDS = "its tokens go to 4 nodes at most, in f8, beside its work; the search waits for them, within a node"
+TWICE = "twice the sequence ways leave twice the microbatches, which wait half as long"
 CHOICES = (
     Choice("128B, MaxText", "128B", "v5e:16x16", GATHERED, "fsdp=16, tensor=16", 256, 2048, WAITS),
     Choice(
@@ -88,16 +93,16 @@ CHOICES = (
     ),
     Choice(
         "Llama 2 70B, MaxText", "llama-2-70b", "v5p:8x8x8", GATHERED, "fsdp=512", 2048, 4096,
-        "the same", remat="dots",
+        SAME, remat="dots",
     ),
-    Choice("Llama 2 70B, MaxText", "llama-2-70b", "v6e:16x16", GATHERED, "fsdp=256", 512, 4096, "the same"),
+    Choice("Llama 2 70B, MaxText", "llama-2-70b", "v6e:16x16", GATHERED, "fsdp=256", 512, 4096, SAME),
     Choice(
-        "GSPMD 128B", "gspmd-128b", "v3:16x16", GATHERED, "fsdp=16, tensor=32", 128, 1024, WAITS,
-        128 * 1024 / 18_000, optimizer="sgd",
+        "GSPMD 128B", "gspmd-128b", "v3:16x16", GATHERED, "fsdp=16, tensor=32", 128, 1024, LATER,
+        128 * 1024 / 18_000, optimizer="sgd", overlap="none",
     ),
     Choice(
-        "GSPMD 128B", "gspmd-128b", "v3:32x32", GATHERED, "fsdp=32, tensor=64", 512, 1024, WAITS,
-        512 * 1024 / 62_000, optimizer="sgd",
+        "GSPMD 128B", "gspmd-128b", "v3:32x32", GATHERED, "fsdp=32, tensor=64", 512, 1024, LATER,
+        512 * 1024 / 62_000, optimizer="sgd", overlap="none",
     ),
     Choice(
         "PaLM 540B", "palm-540b", "2*v4:12x16x16", "data=2,fsdp,tensor", "data=2, fsdp=256, tensor=12",
@@ -109,7 +114,7 @@ CHOICES = (
     ),
     Choice(
         "GPT 530B, Megatron-LM", "gpt-530b", "a100:315x8", STAGED, "pipeline=35, data=9, tensor=8",
-        2520, 2048, SIMPLE, megatron("gpt-530b", 2520, 2520, 163),
+        2520, 2048, NO_ZERO, megatron("gpt-530b", 2520, 2520, 163),
     ),
     Choice(
         "GPT 1T, Megatron-LM", "gpt-1t", "a100:384x8", STAGED, "pipeline=64, data=6, tensor=8",
@@ -117,21 +122,21 @@ CHOICES = (
     ),
     Choice(
         "Llama 3.1 405B", "llama-3.1-405b", "h100:1024x8", STAGED, "pipeline=16, data=64, tensor=8",
-        2048, 8192, RESERVE, llama_405b(8192, 8192, 430), "dots",
+        2048, 8192, SAME, llama_405b(8192, 8192, 430), "dots",
     ),
     Choice(
         "Llama 3.1 405B", "llama-3.1-405b", "h100:2048x8", STAGED, "pipeline=16, data=128, tensor=8",
-        2048, 8192, RESERVE, llama_405b(16_384, 8192, 400), "dots",
+        2048, 8192, SAME, llama_405b(16_384, 8192, 400), "dots",
     ),
     Choice(
         "Llama 3.1 405B, 131,072 tokens", "llama-3.1-405b", "h100:2048x8",
         "pipeline=16,sequence,data,tensor=8", "pipeline=16, sequence=16, data=8, tensor=8",
-        128, 131_072, "", llama_405b(16_384, 131_072, 380), "dots",
+        128, 131_072, TWICE, llama_405b(16_384, 131_072, 380), "dots",
     ),
     Choice(
         "DeepSeek-V3", "deepseek-v3", "h100:256x8", "pipeline=16,data,expert",
         "pipeline=16, data=2, expert=64",
-        15_360, 4096, "", 2.664e6 * 3600 / 2048 / (14.8e12 / (15_360 * 4096)),
+        15_360, 4096, SENDS, 2.664e6 * 3600 / 2048 / (14.8e12 / (15_360 * 4096)),
     ),
 )  # fmt: skip
 """From MaxText and its sizes as `training_runs` has them; lingvo, `synthetic_packed_input.py`, by GSPMD's

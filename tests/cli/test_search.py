@@ -121,6 +121,13 @@ def test_meshes_with_the_same_figures_are_one_row(capsys):
     assert "\n2 more meshes: --limit 5" in capsys.readouterr().out
 
 
+def test_the_command_of_a_pipeline_says_that_it_has_none(capsys):
+    words = "--machine v5e:2x2 --axes pp=2,data=2 --sizes b=64,d=64 --backward"
+    assert run(["search", "bd,de->be x 4", *words.split()]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "This command computes all layers on every device and takes the batch at once" in page
+
+
 def test_a_model_in_a_pipeline_has_no_command_that_leaves_it_out(capsys):
     assert run(["search", "gpt2", "--machine", "v5e:2x2", "--axes", "pp=2,tensor", "--batch", "8"]) == 0
     page = capsys.readouterr().out

@@ -10,7 +10,7 @@ import pytest
 import shardviz
 from shardviz.answers.search import search_question
 from shardviz.hardware.chip_torus import parts_by_slice
-from shardviz.hardware.machine_file import named_machine
+from shardviz.hardware.machine_file import named_machine, read_machine
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.search import mesh_ranking
@@ -89,6 +89,20 @@ def test_gradients_of_parts_of_the_batch_are_added_up(axes, times):
     largest = EXAMPLES // 16 * 4 * HIDDEN
     held = one.memory_bytes - four.memory_bytes
     assert held == pytest.approx(max(kept, gradients) - kept / 4 - gradients, abs=largest)
+
+
+def test_more_runs_of_layers_are_found_where_two_hold_too_much():
+    """(P - 1)/(P·V) more activations (Narayanan and others 2021, 2.2): of 2 runs twice as many as of 4."""
+    words = {"axes": "pipeline=4,data=4", "sizes": "b=64Ki,d=4Ki,f=32Ki", "microbatches": 16}
+    found = {runs: best(**words, machine="h100:2x8", interleave=runs).found[0] for runs in (1, 2, 4)}
+    limit = (found[2].memory_bytes + found[4].memory_bytes) // 2
+    small = read_machine(f'base = "h100:2x8"\n[device]\nhbm = {limit}')
+    question = question_from_text(
+        MLP, small, parse_axes(words["axes"]), sizes=words["sizes"], training=PLAIN, microbatches=16
+    )
+    (row,) = best_meshes(question).found
+    assert row.stage.interleave == 4
+    assert row.seconds < found[1].seconds
 
 
 def test_gradients_over_data_are_added_up_whole_and_scattered_once():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from shardviz.compiler import Worker
 from shardviz.hardware.machine_file import named_machine
 from shardviz.planner.search.mesh_ranking import best_meshes
+from shardviz.planner.search.program_tables import PipelineStage
 from shardviz.planner.search.question import question_from_text
 from shardviz.planner.search.rules import parse_axes
 from shardviz.reports.trials import (
@@ -53,3 +55,6 @@ def test_the_compiler_of_a_tpu_is_asked():
     assert 0.5 < row.seconds / row.found.seconds < 4
     assert row.exposed > 0
     assert row.memory_bytes > 0
+    # A stage has one of the two layers, and waits for an eighth of its work.
+    staged = replace(rows[0], stage=PipelineStage("pipeline", 2, 1, 8))
+    assert compiled_sharding(question, staged, answer).seconds == pytest.approx(row.seconds / 2 * 1.125)

@@ -471,10 +471,13 @@ def _best_stages(
             middle = (low + high) // 2
             low, high = (low, middle) if (yield from fits(more[middle])) else (middle + 1, high)
         here = more[low], runs
+    # Two runs of layers hold the most: of more each waits less and holds less.
+    most = max(each for each in range(1, MAX_INTERLEAVE + 1) if one.layers % each == 0)
     while True:
         count, runs = here
-        for near in (2 * count, runs), (count // 2, runs), (count, 2 * runs), (count // 2, 2 * runs):
-            yield from look_at(*near)
+        near = (count, 2 * runs), (count // 2, 2 * runs), (count, most), (count // 2, most)
+        for parts, each in (2 * count, runs), (count // 2, runs), *near:
+            yield from look_at(parts, each)
         best = min(looked_at, key=lambda pair: _order(looked_at[pair]))
         if best == here:
             return looked_at[here]
