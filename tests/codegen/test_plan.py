@@ -194,8 +194,8 @@ PROGRAMS = {
         "b=2,t=256,n=4,h=128,k=3",
     ),
     "shared rows": (
-        "O[b_X,t,n,h] = attention(Q[b_X,t,n,h], K[b_X,s_Y,n,h], K); Y[b_X,t,d] = O * W[n,h,d]",
-        "b=2,t=1,s=1024,n=2,h=64,d=8",
+        "O[b_X,t,n,h] = attention(Q[b_X,t,n,h], K[b_X,s_Y,n,h], V[b_X,s_Y,n,h]); Y[b_X,t,d] = O * W[n,h,d]",
+        "b=2,t=1,s=4096,n=2,h=64,d=8",
     ),
     "logits": (
         "E = take(W[v_Y,d], T[b_X,t]); N = rms_norm(E, d, g[d]); L[b_X,t,v_Y] = N * W[v,d]",
