@@ -51,6 +51,11 @@ class Tokens:
         """The tokens of a sequence in one step."""
         return 1 if self.decodes else self.sequence
 
+    @property
+    def step_spec(self) -> PartitionSpec:
+        """The spec of the tokens of one step; if it decodes, axes of the sequence split caches alone."""
+        return PartitionSpec((self.spec.dims[0], ())) if self.decodes else self.spec
+
 
 @dataclass(frozen=True)
 class ModelPart:
@@ -195,16 +200,19 @@ def _problem(
     lowered = read_program(text.format_map(written), {})
     known = part.sizes | {"b": tokens.batch, "t": tokens.length, "s": tokens.sequence}
     known["m"] = split.mesh.group_size(tokens.spec.dims[0])
-    stream = PartitionSpec((*tokens.spec.dims, ()))
-    specs = {"x": stream, "y": stream} | dict.fromkeys(("tokens", "labels", "loss"), tokens.spec)
+    stream = PartitionSpec((*tokens.step_spec.dims, ()))
+    specs = {"x": stream, "y": stream} | dict.fromkeys(("tokens", "labels", "loss"), tokens.step_spec)
     # A layer converts its weights to the dtype of the activations.
     dtypes = {statement.result.name: of.dtype for statement in lowered.statements}
     dtypes |= {name: dtype for name, (_, _, dtype) in weights.items() if name in lowered.arguments}
     used_names = {use.name for use in lowered.uses}
     for cache in cache_arrays(part, split, tokens) if part.kind and tokens.decodes else ():
         known |= dict(zip(cache.dims, cache.shape, strict=True))
-        for name in used_names & {cache.name, f"new_{cache.name}"}:
-            specs[name], dtypes[name] = cache.decided_spec, cache.dtype
+        spec = cache.decided_spec
+        one = (() if dim == "s" else axes for dim, axes in zip(cache.dims, spec.dims, strict=True))
+        both = {cache.name: spec, f"new_{cache.name}": PartitionSpec((*one,))}
+        for name in used_names & both.keys():
+            specs[name], dtypes[name] = both[name], cache.dtype
     known["b"] = -(-tokens.batch // known["m"]) * known["m"]
     size = program_sizes(lowered, {dim: known[dim] for dim in lowered.dims if dim in known}, "")
     if "logits" in lowered.named and "loss" not in lowered.named:
@@ -212,7 +220,7 @@ def _problem(
         _, table, _ = next(weights[name] for name in ("lm_head", "embed_tokens", "wte") if name in weights)
         used = {whole_axis(axis) for axis in tokens.spec.axes}
         free = tuple(axis for axis in table.dims[0] if whole_axis(axis) not in used)
-        specs["logits"] = PartitionSpec((*tokens.spec.dims, free))
+        specs["logits"] = PartitionSpec((*tokens.step_spec.dims, free))
     specs |= {name: spec for name, (_, spec, _) in weights.items()}
     return program_problem(lowered, split.mesh, specs, size, Dtypes(of.dtype, dtypes), "auto")
 

@@ -23,7 +23,7 @@ from shardviz.models.model import Model
 from shardviz.models.rule_set import RuleSet
 from shardviz.planner.plan import einsum_parts
 from shardviz.planner.pricing.priced_plan import UNKNOWN, sums_of
-from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
+from shardviz.sharding import Mesh, canonical_dtype
 
 if TYPE_CHECKING:
     from shardviz.planner.search.mesh_ranking import MeshSharding
@@ -199,9 +199,8 @@ def serving_answer(
 
 
 def _decoding(question: ModelQuestion, batch: int, dtype: str) -> Tokens:
-    """A sequence is whole on a device: attention to a new token takes all of it."""
-    spec = PartitionSpec((question.tokens.spec.dims[0], ()))
-    return replace(question.tokens, batch=batch, spec=spec, decodes=True, cache_dtype=dtype)
+    """Axes of the sequence split the cache along its positions."""
+    return replace(question.tokens, batch=batch, decodes=True, cache_dtype=dtype)
 
 
 def _decoded(question: ModelQuestion, batch: int, dtype: str) -> DecodeStep:

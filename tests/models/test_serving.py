@@ -48,6 +48,24 @@ def test_a_cache_of_fewer_heads_than_devices_is_split_by_sequences():
     assert times[1] == pytest.approx(times[0] / 2, rel=0.1)
 
 
+def test_a_cache_along_a_sequence_axis_stays_where_it_is():
+    """Flash decoding: each of 4 devices reads its quarter of the cache, and sends three quarters of 4 sums in
+    f32, of 4 sequences, 2 heads of keys and 4 queries of each. Those of the values are added up behind the
+    output's weight, with its own over the heads: once 4 × 4,096 in bf16 over all 16."""
+    whole, split = (
+        served("llama-3-8b", machine="v5e:4x4", mesh="seq=4,tensor=4", batch=4, inputs=inputs)
+        for inputs in ("", "_ seq")
+    )
+    kept = [each.decode.memory - each.question.split.bytes_per_device for each in (whole, split)]
+    assert kept[0] == 4 * kept[1]
+    layer = next(part.cost for part in split.decode.step.parts if part.part.kind)
+    over = [one.step for one in layer.steps if one.is_collective and "seq" in one.step.axes]
+    assert [(step.op, step.array, step.wire_bytes) for step in over] == [
+        ("all_gather", "heads", 3 * 4 * 2 * 4 * 4),
+        ("psum", "attention_out", 2 * 15 * 4 * 4096 * 2 // 16),
+    ]
+
+
 def test_the_largest_batch_fits():
     """Four devices share the sequences of a head of keys, so a batch that 4 does not divide is replicated."""
     answer = served(mesh="tensor=32", machine="v5e:4x8", **INT8)
