@@ -118,7 +118,7 @@ def command(
             hint = "leave out --compile, or name hardware such as v5e:4x4"
             raise QuestionError(f"no compiler for the machine {quote(machine)}", hint) from error
         check_installed(target)
-    looked_at, stops = "searching the meshes", "stopping after this mesh; ctrl-c again ends at once"
+    looked_at, stops = "searching the meshes", "stopping after these meshes; ctrl-c again ends at once"
     with first_interrupt() as interrupted, working(lambda: stops if interrupted() else looked_at):
         for answer in mesh_ranking.search_meshes(question):
             looked_at = search_view.progress_words(answer)

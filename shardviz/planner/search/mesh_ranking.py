@@ -196,12 +196,12 @@ def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
     # Those of a step's FLOPs on all devices, nothing sent.
     least_seconds = question.flops / (peak * machine.devices) if peak else 0.0
     answer = MeshRanking(question, meshes=len(meshes), least_seconds=least_seconds)
-    spaces, fastest = ProgramSpaces(), Fastest()
+    shared = SharedState()
     # Those that split the examples least, most of which are slow, come last: less needs to be known of them.
     in_order = sorted(meshes, key=lambda mesh: -_example_parts(question, mesh))
     at_once = max(1, AT_ONCE >> 2 * sum(axis.kind == "any" for axis in question.axes))
     for start in range(0, len(in_order), at_once):
-        searches = [_on_mesh(question, mesh, spaces, fastest) for mesh in in_order[start : start + at_once]]
+        searches = [_on_mesh(question, mesh, shared) for mesh in in_order[start : start + at_once]]
         for outcome, shardings in side_by_side(searches):
             if isinstance(outcome, InfeasibleMesh):
                 answer = replace(answer, infeasible=(*answer.infeasible, outcome))
@@ -237,10 +237,11 @@ def side_by_side(searches: Sequence[Search[Result]]) -> Iterator[Result]:
 
 
 @dataclass
-class Fastest:
-    """The `seconds` of the fastest step so far on any mesh."""
+class SharedState:
+    """The spaces of programs, which meshes share, and the `seconds` of the fastest step so far on any."""
 
     seconds: float = inf
+    spaces: ProgramSpaces = field(default_factory=ProgramSpaces)
 
     @property
     def slow(self) -> float:
@@ -334,19 +335,17 @@ Outcome = tuple[MeshSharding | InfeasibleMesh, int]
 """The best on a mesh, and how many shardings it has."""
 
 
-def _on_mesh(
-    question: SearchQuestion, mesh: Mesh, spaces: ProgramSpaces, fastest: Fastest
-) -> Search[Outcome]:
+def _on_mesh(question: SearchQuestion, mesh: Mesh, shared: SharedState) -> Search[Outcome]:
     """The best of all that may be chosen, the axes that cross the machine's slices among it."""
     first, *others = orders_across(question.machine, mesh)
-    outcome = yield from _in_order(question, first, spaces, fastest)
+    outcome = yield from _in_order(question, first, shared)
     for other in others:
         best = outcome[0]
         # Memory is the same in any order, and less to send across slices saves at most what that exposes.
         if isinstance(best, InfeasibleMesh) or best.within_seconds > best.seconds * (1 - CLOSE):
             break
-        limit = Fastest(min(fastest.seconds, best.seconds / SLOW))
-        outcome = min(outcome, (yield from _in_order(question, other, spaces, limit)), key=_order)
+        limit = replace(shared, seconds=min(shared.seconds, best.seconds / SLOW))
+        outcome = min(outcome, (yield from _in_order(question, other, limit)), key=_order)
     return outcome
 
 
@@ -371,9 +370,7 @@ def _across(placed: PlacedMesh) -> Axes:
     return tuple(axis for axis, own in levels if any(level.kind == "network" for level in own))
 
 
-def _in_order(
-    question: SearchQuestion, mesh: Mesh, spaces: ProgramSpaces, fastest: Fastest
-) -> Search[Outcome]:
+def _in_order(question: SearchQuestion, mesh: Mesh, shared: SharedState) -> Search[Outcome]:
     """The best on a mesh whose axes stay in their order."""
     pipeline = next((axis.name for axis in question.axes if axis.kind == "pipeline"), "")
     stages = mesh.axis_size(pipeline) if pipeline else 1
@@ -391,14 +388,14 @@ def _in_order(
     for over in dict.fromkeys((given, given or copies)):
         for remat, asked in question.by_remat.items():
             own = asked.sharded_over(over)
-            outcomes[remat, over] = yield from _best_stages(own, mesh, prices, spaces, one, fastest)
+            outcomes[remat, over] = yield from _best_stages(own, mesh, prices, one, shared)
         # The state of the optimizer is sharded over copies of parameters where memory asks for it.
-        if _is_settled(min(outcomes.values(), key=_order)[0], fastest.slow):
+        if _is_settled(min(outcomes.values(), key=_order)[0], shared.slow):
             break
     (remat, over), (best, shardings) = min(outcomes.items(), key=lambda item: _order(item[1]))
     if isinstance(best, MeshSharding):
         return replace(best, remat=remat, over=over), shardings
-    if best.least_seconds > fastest.slow:
+    if best.least_seconds > shared.slow:
         least = human_seconds(best.least_seconds)
         best = replace(best, reason=f"{best.reason}, and where it fits takes {least} or more")
     return best, shardings
@@ -422,12 +419,7 @@ def _is_settled(result: MeshSharding | InfeasibleMesh, slow: float) -> bool:
 
 
 def _best_stages(
-    question: SearchQuestion,
-    mesh: Mesh,
-    prices: Prices,
-    spaces: ProgramSpaces,
-    one: PipelineStage,
-    fastest: Fastest,
+    question: SearchQuestion, mesh: Mesh, prices: Prices, one: PipelineStage, shared: SharedState
 ) -> Search[Outcome]:
     """The best numbers of microbatches and of runs of layers: from one pair to a better one beside it. One
     stage takes several microbatches only where memory is what limits it."""
@@ -446,15 +438,15 @@ def _best_stages(
         is_asked = microbatches in (None, count) and interleave in (None, runs)
         if (count, runs) not in looked_at and is_asked and (is_usual or not looked_at):
             stage = one._replace(microbatches=count, interleave=runs)
-            looked_at[count, runs] = yield from _of_stage(question, mesh, prices, spaces, stage, fastest)
+            looked_at[count, runs] = yield from _of_stage(question, mesh, prices, stage, shared)
 
     usual = gcd(4 * one.stages, examples)
     here = microbatches or (usual if one.stages > 1 else 1), interleave or 1
     yield from look_at(*here)
     result, runs = looked_at[here][0], here[1]
-    if isinstance(result, MeshSharding) and result.seconds > fastest.slow:
+    if isinstance(result, MeshSharding) and result.seconds > shared.slow:
         return looked_at[here]
-    if one.stages == 1 and (_is_settled(result, fastest.slow) or microbatches is not None):
+    if one.stages == 1 and (_is_settled(result, shared.slow) or microbatches is not None):
         return looked_at[here]
     if isinstance(result, InfeasibleMesh) and microbatches is None:
         # More parts hold less, but for gradients that then lie beside activations. Fewer are faster.
@@ -485,12 +477,7 @@ def _best_stages(
 
 
 def _of_stage(
-    question: SearchQuestion,
-    mesh: Mesh,
-    prices: Prices,
-    spaces: ProgramSpaces,
-    stage: PipelineStage,
-    fastest: Fastest,
+    question: SearchQuestion, mesh: Mesh, prices: Prices, stage: PipelineStage, shared: SharedState
 ) -> Search[Outcome]:
     layers = stage.layers
     held = {
@@ -499,7 +486,7 @@ def _of_stage(
     if question.training:
         held |= {name: held[name] * stage.in_flight for name in question.activations}
     rules = ShardingRules(question.axes, mesh, question.roles)
-    space = spaces.of(question.step, rules, question.held)
+    space = shared.spaces.of(question.step, rules, question.held)
     if isinstance(space, str):
         return InfeasibleMesh(mesh, space), 0
     tables = yield PlacedProgram(space, rules, prices, held, stage)
@@ -507,7 +494,7 @@ def _of_stage(
         return InfeasibleMesh(mesh, reason), 0
     limit, beside = question.machine.device.limit_bytes, question.beside_bytes(mesh)
     bubble, room = stage.bubble, None if limit is None else limit - beside
-    search = MeshSearch(tables, question.overlap, layers, bubble, room, fastest)
+    search = MeshSearch(tables, question.overlap, layers, bubble, room, shared)
     try:
         best = yield from search.best()
         if isinstance(best, float):
@@ -634,15 +621,15 @@ class StepSharding:
 @dataclass(frozen=True)
 class MeshSearch:
     """The search on one mesh: `layers` are those of a device, `limit` the bytes that it may hold, if known;
-    `bubble` is what a pipeline waits, as a part of the rest. A mesh where a step takes much longer than the
-    `fastest` is looked at less closely."""
+    `bubble` is what a pipeline waits, as a part of the rest. A mesh where a step takes much longer than on
+    others is looked at less closely."""
 
     tables: ProgramTables
     overlap: Overlap
     layers: float
     bubble: float
     limit: int | None
-    fastest: Fastest = field(default_factory=Fastest)
+    shared: SharedState = field(default_factory=SharedState)
 
     def best(self) -> Search[StepSharding | float]:
         """The fastest that fits; where none does, the least seconds that any takes."""
@@ -656,7 +643,7 @@ class MeshSearch:
             smallest, step_time(smallest, self.overlap, self.layers, self.bubble), free.least
         )
         low, high = 0.0, free.time.seconds / self.limit
-        halvings = HALVINGS if free.least < self.fastest.slow else FEW
+        halvings = HALVINGS if free.least < self.shared.slow else FEW
         for _ in range(halvings):
             candidate = yield from self._fastest(high)
             if self._fits(candidate):
@@ -682,7 +669,7 @@ class MeshSearch:
     def _fits(self, sharding: StepSharding) -> bool:
         fits = self.limit is None or sharding.sharding.memory <= self.limit
         if fits:
-            self.fastest.seconds = min(self.fastest.seconds, sharding.time.seconds)
+            self.shared.seconds = min(self.shared.seconds, sharding.time.seconds)
         return fits
 
     def _fastest(self, price: float) -> Search[StepSharding]:

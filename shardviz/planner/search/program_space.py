@@ -7,8 +7,8 @@ than one device share. All shards of all shardings are rows of one table (`Shard
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from functools import cached_property, partial
+from collections.abc import Collection, Iterator
+from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
@@ -235,11 +235,6 @@ class ProgramSpace:
         self.names = names
         given = {name: ways.one(own.get(name, states[roles.leader(name)])) for name in self.arrays}
         ids: dict[object, int] = {}
-
-        def numbered(values: States, *, dims_alone: bool) -> Numbers:
-            compared = _dims(values) if dims_alone else values
-            return np.array([ids.setdefault(value, len(ids)) for value in compared], np.intp)
-
         # What a device keeps through the step, and results that wait for a later statement.
         kept = [name for name in self.arrays if name in held]
         self.kept = kept
@@ -277,44 +272,31 @@ class ProgramSpace:
                 before = [rows.add(one, tuple(own.states[at][0] for own in choices)) for at, one in shards]
                 self.alike.append(AlikeStatements(part, choices, whole, before))
         self.split_starts = np.array([begins[id(each.choices)] for each in self.statements], np.intp)
-        # The moves of each statement's arrays, which stand once where they are the same.
-        moves, places = _Moves(self), _Places()
+        # The moves of each statement's arrays, whose tables stand once where they are the same.
+        moves = _Moves(self)
         self.scopes: list[tuple[str, ...]] = [(names[leader],) for leader in dict.fromkeys(self.kept_leaders)]
-        self.joint_tables: list[tuple[int, tuple[int, ...]]] = []
-        self.joint_edges: list[tuple[bool, int, tuple[int, int]]] = []
-        self.joint_counts: list[int] = []
-        joint: dict[tuple[int, ...], int] = {}
-        edges, end = [], 0
+        edges, needed_ids, given_ids = list[tuple[int, ...]](), list[int](), list[int]()
         for at, statement in enumerate(self.statements):
             self.scopes.append((split_of(at),))
-            groups: dict[tuple[str, bool], list[int]] = {}
             for index, (array, name) in enumerate(zip(statement.arrays, statement.variables, strict=True)):
                 is_result = index == len(statement.arrays) - 1
                 needed = ways.one(tuple(choice.states[index] for choice in statement.choices))
-                own_states, moved = given[array.name], self.moved(array, statement.part)
-                find = partial(moves.table, moved, needed, own_states, is_result)
-                table = places.start("moves", (moved, id(needed), id(own_states), is_result), find)
-                groups.setdefault((name, statement.hideable[index]), []).append(table)
+                moved = self.moved(array, statement.part)
+                table = moves.place(moved, needed, given[array.name], is_result)
+                ends = at, number[name], statement.hideable[index], table, len(given[array.name])
                 # A copy of an operand that is moved first, and a result that is not kept as it is made, but
                 # for pending sums, whose totals take their place.
-                sides = [
-                    places.start(side, (id(one), is_result), partial(numbered, one, dims_alone=is_result))
-                    for side, one in (("needed", needed), ("given", own_states))
-                ]
-                shard = rows.add(self.moved(array), _dims(needed))
-                is_made = is_result and array.name not in held
-                ends = at, number[name], statement.hideable[index], table, len(own_states)
-                edges.append((*ends, shard, *sides, is_made))
-            self.joint_counts.append(len(groups))
-            for (name, hideable), tables in groups.items():
-                one, shape = tuple(sorted(tables)), (len(statement.choices), len(states[name]))
-                if one not in joint:
-                    joint[one], end = end, end + shape[0] * shape[1]
-                    self.joint_tables.append((shape[0] * shape[1], one))
+                shard, is_made = (
+                    rows.add(self.moved(array), _dims(needed)),
+                    is_result and array.name not in held,
+                )
+                edges.append((*ends, shard, len(needed_ids), len(given_ids), is_made))
+                for compared, side in ((needed_ids, needed), (given_ids, given[array.name])):
+                    values = _dims(side) if is_result else side
+                    compared += [ids.setdefault(value, len(ids)) for value in values]
                 self.scopes.append((split_of(at), name))
-                self.joint_edges.append((hideable, joint[one], shape))
         self.edges = np.array(edges, np.intp).T
-        self.way_of, self._needed, self._given = map(places.values, ("moves", "needed", "given"))
+        self.way_of, self._needed, self._given = moves.way_of, np.array(needed_ids), np.array(given_ids)
         self.moves = moves.rows()
         self.later = np.array([statement.is_later for statement in self.statements])
         self.variables = names, [*map(split_of, range(len(self.statements)))]
@@ -406,41 +388,33 @@ class ProgramSpace:
         yield choice._replace(states=tuple(states), beside=ring, is_ring=True)
 
 
-class _Places:
-    """Numbers of several kinds, those of one key once: each kind one after the other."""
-
-    def __init__(self) -> None:
-        self._starts: dict[object, int] = {}
-        self._values: dict[str, list[Numbers]] = {}
-
-    def start(self, kind: str, key: object, values: Callable[[], Numbers]) -> int:
-        """The place of the first number of a key, which has these `values`."""
-        if (kind, key) not in self._starts:
-            own = self._values.setdefault(kind, [])
-            self._starts[kind, key] = sum(map(len, own))
-            own.append(values().ravel())
-        return self._starts[kind, key]
-
-    def values(self, kind: str) -> Numbers:
-        return np.concatenate(self._values[kind])
-
-
 class _Moves:
-    """The ways of a program's arrays, each once."""
+    """The ways of a program's arrays, each once, and their tables one after the other."""
 
     def __init__(self, space: ProgramSpace) -> None:
         self._space = space
         self._ways: dict[tuple[MovedArray, int], int] = {}
         self._collectives: dict[tuple[MovedArray, DirectCollective], int] = {}
+        self._places: dict[object, int] = {}
+        self._tables = [np.zeros(0, np.intp)]
+        self._count = 0
 
-    def table(self, array: MovedArray, needed: States, given: States, is_result: bool) -> Numbers:
-        """The way by split and state."""
-        between = self._space.ways.between
-        numbers = between(needed, given) if is_result else between(given, needed).T
-        found, inverse = np.unique(numbers, return_inverse=True)
-        own = [self._ways.setdefault((array, int(number)), len(self._ways)) for number in found]
-        table: Numbers = np.array(own, np.intp)[inverse.reshape(numbers.shape)]
-        return table
+    @property
+    def way_of(self) -> Numbers:
+        return np.concatenate(self._tables)
+
+    def place(self, array: MovedArray, needed: States, given: States, is_result: bool) -> int:
+        """The place of the first way of a table by split and state."""
+        key = array, id(needed), id(given), is_result
+        if key not in self._places:
+            between = self._space.ways.between
+            numbers = between(needed, given) if is_result else between(given, needed).T
+            found, inverse = np.unique(numbers, return_inverse=True)
+            own = [self._ways.setdefault((array, int(number)), len(self._ways)) for number in found]
+            self._tables.append(np.array(own, np.intp)[inverse.ravel()])
+            self._places[key] = self._count
+            self._count += numbers.size
+        return self._places[key]
 
     def rows(self) -> MoveRows:
         ways, add, over = self._space.ways, self._space.rows.add, self._space.over

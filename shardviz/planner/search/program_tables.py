@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import inf
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -114,9 +115,8 @@ class ProgramSharding:
 class ProgramTables:
     """The tables of a program on a mesh. By the splits of all statements: seconds of `work`, inf for one that
     does not divide evenly, of what it needs beside its operands (`sent`) and how long it waits for that
-    (`waited`), FLOPs and bytes of HBM. By the places of the space: seconds of `moves`, of those between one
-    statement and one variable together (`joint`), and of `collectives`, each over other axes; bytes of
-    `shards`."""
+    (`waited`), FLOPs and bytes of HBM. By the places of the space: seconds of `collectives`, each over other
+    axes, and of `moves`; bytes of `shards`."""
 
     program: PlacedProgram
     work: Table
@@ -126,7 +126,6 @@ class ProgramTables:
     traffic: Table
     collectives: Table
     moves: Table
-    joint: Table
     shards: Table
 
     @property
@@ -239,11 +238,7 @@ def _priced(space: ProgramSpace, programs: list[PlacedProgram]) -> list[ProgramT
     times = np.array([np.where(rows.is_sum, *one.times()[::-1]) for one in programs])
     ways = (np.minimum.reduceat(collectives, rows.starts, axis=1) * times)[:, rows.collectives].sum(axis=-1)
     ways[:, rows.impossible] = inf
-    moves = ways[:, space.way_of]
-    joint = [
-        sum(moves[:, table : table + entries] for table in tables) for entries, tables in space.joint_tables
-    ]
-    columns = *work, collectives, moves, np.concatenate(joint, axis=1), shards
+    columns = *work, collectives, ways[:, space.way_of], shards
     return [ProgramTables(one, *(column[row] for column in columns)) for row, one in enumerate(programs)]
 
 
@@ -382,8 +377,8 @@ def _factors(
     space: ProgramSpace, tables: Sequence[ProgramTables], by: Sequence[Multipliers]
 ) -> Iterable[Table]:
     """The tables whose sum is to be least, as the space has their scopes, each by mesh."""
-    work, sent, waited, joint, shards = (
-        _stacked(tables, name) for name in ("work", "sent", "waited", "joint", "shards")
+    work, sent, waited, moves, shards = (
+        _stacked(tables, name) for name in ("work", "sent", "waited", "moves", "shards")
     )
     # Of shardings of equal times the smaller one is chosen.
     price = np.array([[one.memory or 1e-22] for one in by])
@@ -397,20 +392,18 @@ def _factors(
         size = shards[every, kept[:, at, None] + np.arange(len(space.states[space.names[leader]]))]
         memory[leader] = memory.get(leader, 0.0) + copies * size
     yield from (price * size for size in memory.values())
-    edges = iter(space.joint_edges)
-    for start, statement, count in zip(space.split_starts, space.statements, space.joint_counts, strict=True):
-        later = int(statement.is_later)
-        own = slice(start, start + len(statement.choices))
+    edges = iter(space.edges[2:5].T.tolist())
+    for start, statement in zip(space.split_starts, space.statements, strict=True):
+        later, count = int(statement.is_later), len(statement.choices)
+        own = slice(start, start + count)
         total = of_work[:, later, None] * work[:, own]
         if sent[:, own].any():
             total = total + of_exposed[:, later, None] * waited[:, own]
             total = total + of_hidden[:, later, None] * (sent[:, own] - waited[:, own])
         yield total
-        for _ in range(count):
-            hideable, place, shape = next(edges)
-            weights = of_hidden if hideable else of_exposed
-            table = joint[:, place : place + shape[0] * shape[1]].reshape(-1, *shape)
-            yield weights[:, later, None, None] * table
+        for hideable, place, states in islice(edges, len(statement.arrays)):
+            weights = (of_hidden if hideable else of_exposed)[:, later, None, None]
+            yield weights * moves[:, place : place + count * states].reshape(-1, count, states)
 
 
 def _kept_rows(space: ProgramSpace, tables: Sequence[ProgramTables]) -> Numbers:
