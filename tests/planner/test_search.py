@@ -449,3 +449,19 @@ def test_a_row_that_may_not_fit_says_so():
     lines = [line.plain for line in search_view(answer, 100, PLAIN, 10)]
     assert any(" ? 1" in line for line in lines)
     assert "? may not fit: compilers were seen to allocate up to 38 % more than an estimate." in lines
+
+
+def test_experts_go_to_their_devices_beside_norms_and_fsdp():
+    """The weight of a norm has a dimension that its product keeps, as experts are, and no experts. Of a batch
+    over fsdp and expert axes the tokens of experts go by one all-to-all: the minor axis leaves the batch."""
+    moe = (
+        "N = rms_norm(X[b,t,d], d, G[d]); S = top_k(softmax(N * R[e,d], e), e, 2); "
+        "T[e,b,c,d] = dispatch(N, S, t, c); H[e,b,c,f] = T * W1[e,d,f]; M[e,b,c,d] = H * W2[e,f,d]; "
+        "Y[b,t,d] = combine(M, S, t, c)"
+    )
+    question = asked(moe, axes="fsdp=4,expert=4", sizes="b=64,t=2Ki,d=4Ki,f=16Ki,e=16,c=256")
+    assert question.roles.experts == {"e"}
+    (row,) = best_meshes(question).found
+    specs = dict(row.specs)
+    assert specs["X"].dims[0] == ("fsdp", "expert")
+    assert specs["H"].dims[:2] == (("expert",), ("fsdp",))

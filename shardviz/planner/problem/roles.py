@@ -67,7 +67,7 @@ def roles_of(problem: Problem) -> Roles:
         if part.function == "multiply" and len(part.operands) > 1 and part.einsum.contracted
         for dim in part.einsum.result
         if all(dim in dims for dims in part.einsum.operands)
-        and any(operand.name in parameters for operand in part.operands)
+        and any(operand.name in parameters and operand.rank > 1 for operand in part.operands)
     }
     known = {array.name: array for array in (*arguments, *(part.result for part in forward.parts))}
     follows = _follows(problem, known)

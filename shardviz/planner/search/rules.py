@@ -84,8 +84,8 @@ def parse_axes(text: str) -> tuple[SearchAxis, ...]:
     return tuple(axes)
 
 
-_ORDER: dict[Kind, int] = {"sequence": 0, "data": 1, "expert": 2, "tensor": 3, "any": 3, "fsdp": 4}
-"""Major first, where several axes split one dimension: what is gathered most often is the minor end."""
+_ORDER: dict[Kind, int] = {"sequence": 0, "data": 1, "tensor": 2, "any": 2, "fsdp": 3, "expert": 4}
+"""Major first, where several axes split one dimension: what is gathered or sent most often is the minor."""
 
 
 @dataclass(frozen=True)
