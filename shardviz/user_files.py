@@ -130,3 +130,9 @@ def _check_regular(path: Path) -> None:
 
 def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else "") or str(error)
+
+
+def short_path(path: Path) -> str:
+    """The path from the current folder on; of a file elsewhere the whole path."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

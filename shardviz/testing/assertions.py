@@ -20,12 +20,12 @@ from shardviz.hardware.chips import GPUS, TPUS
 from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.quantities import SIZE, TIME, Quantity
 from shardviz.hlo.collective import Expected, tallies
-from shardviz.render.programs.changes_view import short_path
 from shardviz.reports.changes import ReportChanges, ReportSummary, broken_limits, parse_limits, report_changes
 from shardviz.reports.program_report import ProgramReport, report_of
 from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
 from shardviz.units import human_bytes
 from shardviz.units import seconds as human_seconds
+from shardviz.user_files import short_path
 
 if TYPE_CHECKING:
     from shardviz.api.arguments import MachineLike, MeshLike

@@ -34,6 +34,7 @@ from shardviz.sharding import Mesh
 from shardviz.timeline.program_timeline import MemoryReport
 from shardviz.units import human_bytes
 from shardviz.units import seconds as human_seconds
+from shardviz.user_files import short_path
 
 MARKS: dict[ChangeKind, str] = {"added": "+", "removed": "-", "less overlapped": "↑", "more overlapped": "↓"}
 """More to wait for than before, or less; of other changes their bytes tell."""
@@ -41,12 +42,6 @@ FEW_CHANGES, MAX_CHANGES, MAX_LINES = 8, 40, 200
 WIDTH = 100
 MAX_ROWS = 20
 """Lines for one operation."""
-
-
-def short_path(path: Path) -> str:
-    """The path from the current folder on; of a file elsewhere the whole path."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def short_place(source: str) -> str:
