@@ -7,8 +7,8 @@ import math
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from shardviz.errors import QuestionError
@@ -283,7 +283,7 @@ def read_device(table: StrictTable, before: DeviceFigures) -> DeviceFigures:
 
 def _shipped() -> Iterator[TpuChip | Gpu]:
     """The chips of `chips.toml`."""
-    text = (files("shardviz.hardware") / "chips.toml").read_text("utf-8")
+    text = Path(__file__).with_name("chips.toml").read_text("utf-8")
     for name, row in tomllib.loads(text).items():
         table = StrictTable(row, lambda key, reason, hint: QuestionError(f"{key}: {reason}", hint), name)
         rates = {"link": BANDWIDTH, "network": BANDWIDTH, "between_cores": BANDWIDTH, "start": LATENCY}

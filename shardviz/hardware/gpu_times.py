@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 from shardviz.units import seconds
@@ -121,7 +121,7 @@ def ways_over(like: str, op: str, members: int) -> list[tuple[float, float]]:
 
 def measured_times() -> Iterator[tuple[str, str, int, int, float]]:
     """The measured times: GPU, HLO's operation, devices of a group, bytes of the larger side, seconds."""
-    for line in (files("shardviz.hardware") / "measured_collectives.txt").read_text("utf-8").splitlines():
+    for line in Path(__file__).with_name("measured_collectives.txt").read_text("utf-8").splitlines():
         if not line.startswith("#"):
             chip, op, devices, *times = line.split()
             for step, micros in enumerate(times):
@@ -171,7 +171,7 @@ def moved_bytes(dtype: str, sizes: tuple[int, ...]) -> int:
 
 def measured_matmuls() -> Iterator[tuple[str, str, tuple[int, ...], float]]:
     """The measured times: GPU, type, the sizes b, m, n and k, seconds."""
-    for line in (files("shardviz.hardware") / "measured_matmuls.txt").read_text("utf-8").splitlines():
+    for line in Path(__file__).with_name("measured_matmuls.txt").read_text("utf-8").splitlines():
         if not line.startswith("#"):
             chip, dtype, b, m, *points = line.split()
             for point in points:

@@ -464,6 +464,13 @@ def shared_positions(part: Statement) -> tuple[str, int] | None:
     return along, int(part.number or part.sizes[part.whole[-1]]) - 1
 
 
+def has_halo(part: Statement, cuts: Mapping[str, int]) -> bool:
+    """Shards are as long as the halo that the next device needs of them, where dimensions are cut into so
+    many parts."""
+    along, halo = shared_positions(part) or ("", 0)
+    return not along or part.sizes[along] // cuts.get(along, 1) >= max(1, halo)
+
+
 class SentBeside(NamedTuple):
     """A part of a statement's array of this number, the result last, or of its sums, that a device sends."""
 

@@ -19,7 +19,7 @@ import numpy as np
 from shardviz.errors import plural
 from shardviz.planner.pricing.priced_plan import Passes, by_pass
 from shardviz.planner.problem import Phase, Statement
-from shardviz.planner.problem.functions import local_work, sent_beside, shared_positions
+from shardviz.planner.problem.functions import has_halo, local_work, sent_beside
 from shardviz.planner.search.least_sum import Factor, Table, TooWideError, least_of_stars
 from shardviz.planner.search.program_space import Numbers, ProgramSpace, WorkChoice, split_of
 from shardviz.planner.search.rules import ShardingRules
@@ -84,16 +84,16 @@ class PlacedProgram(NamedTuple):
     held: Mapping[str, float]
     stage: PipelineStage
 
-    def times(self) -> tuple[Table, Table]:
-        """The number of times that a step moves each of the moved arrays, and reduces their partial sums:
-        once where each device adds up those of all microbatches."""
-        several = self.stage.microbatches
-        moved = [
-            (1 if array.is_once else several, several if any(array.examples) else 1)
-            for array in self.space.moves.arrays
+    def times(self) -> Table:
+        """The number of times that a step takes each collective of the space; partial sums are reduced once
+        where each device adds up those of all microbatches."""
+        several, moves = self.stage.microbatches, self.space.moves
+        numbers = [
+            (1 if array.is_once else several, several if any(array.examples) else 1) for array in moves.arrays
         ]
-        of_array = np.array(moved, float)[self.space.moves.array]
-        return of_array[:, 0], of_array[:, 1]
+        moved, summed = np.array(numbers, float)[moves.array].T
+        times: Table = np.where(moves.is_sum, summed, moved)
+        return times
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ class ProgramTables:
             if sent := float(self.sent[place]):
                 axes, waited = statement.choices[sharding.splits[at]].beside, float(self.waited[place])
                 parts += [(phase, axes, waited, False), (phase, axes, sent - waited, True)]
-        times = np.where(moves.is_sum, *self.program.times()[::-1])
+        times = self.program.times()
         ends = [*moves.starts[1:], len(self.collectives)]
         places, _ = space.places(sharding.leaders[None], sharding.splits[None])
         for statement, hideable, place in zip(space.edges[0], space.edges[2], places[0], strict=True):
@@ -235,7 +235,7 @@ def _priced(space: ProgramSpace, programs: list[PlacedProgram]) -> list[ProgramT
     work = _work(space, programs, local, is_even, shards, batches)
     collectives = _collectives(space, programs, sizes.reshape(count, len(wide)), shards, local)
     rows = space.moves
-    times = np.array([np.where(rows.is_sum, *one.times()[::-1]) for one in programs])
+    times = np.array([one.times() for one in programs])
     ways = (np.minimum.reduceat(collectives, rows.starts, axis=1) * times)[:, rows.collectives].sum(axis=-1)
     ways[:, rows.impossible] = inf
     columns = *work, collectives, ways[:, space.way_of], shards
@@ -294,8 +294,7 @@ def _sent(program: PlacedProgram, part: Statement, choice: WorkChoice, sizes: Se
             price(op, choice.beside, int(size)) for op, size, is_passed in every if is_passed
         )
     cuts = {dim: program.rules.mesh.group_size(axes) for dim, axes in choice.assignment}
-    along, halo = shared_positions(part) or ("", 0)
-    if along and part.sizes[along] // cuts.get(along, 1) < max(1, halo):
+    if not has_halo(part, cuts):
         return inf
     beside = ((one.op, array_bytes(one.shape, one.dtype)) for one in sent_beside(part, cuts))
     return several * sum(price(op, choice.beside, -(-size // several)) for op, size in beside)

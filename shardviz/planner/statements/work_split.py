@@ -14,7 +14,7 @@ from itertools import islice, permutations, product
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.plan import Step
 from shardviz.planner.problem import Statement
-from shardviz.planner.problem.functions import FUNCTIONS, sent_beside, shared_positions
+from shardviz.planner.problem.functions import FUNCTIONS, has_halo, sent_beside, shared_positions
 from shardviz.planner.states.moves import Axes, PathMove, State, move_step, spec_of, wire_bytes_of
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes
 from shardviz.sharding.axis_parts import finest_parts, in_parts, joined_parts
@@ -81,10 +81,9 @@ class WorkSplits:
         self._function = FUNCTIONS[part.function]
         self._sizes, self._merged = part.sizes, dict(part.merged)
         self._is_wide = len(axes) > most
-        self._shards, halo = shared_positions(part) or ("", 0)
+        self._shards, _ = shared_positions(part) or ("", 0)
         # With halos the keys of attention may be split as its queries are; other functions have one sequence.
         self._follower = part.whole[0] if self._shards and self._shards != part.whole[0] else ""
-        self._least = max(1, halo)
 
     def every(self, pending: Sequence[Collection[str]]) -> Iterator[WorkSplit]:
         """Every way; `pending` are for each operand the axes over which its sums may be pending."""
@@ -128,7 +127,7 @@ class WorkSplits:
         return dict.fromkeys((*(own for own in orders if len(own) == len(axes)), axes))
 
     def _assignments(self, allows: Callable[[Cuts, int], bool] | None) -> Iterator[Assignment]:
-        places, most = self._places, None
+        part, places, most = self._part, self._places, None
         if self._is_wide:
             # Of so many only the first are looked at: those in which most axes split something.
             places, most = [own[::-1] for own in places], MOST_CHOICES
@@ -147,18 +146,14 @@ class WorkSplits:
                     own = {**assignment, dim: (*assignment.get(dim, ()), axis)}
                 divides = dim is None or self._sizes[dim] % more[dim] == 0
                 if dim and dim == self._shards:
-                    divides &= bool(self._follower) or self._has_halo(more)
+                    divides &= bool(self._follower) or has_halo(part, more)
                     more = {**more, self._follower or dim: more[dim]}
                 if divides and (allows is None or allows(more, devices)):
                     yield from every(number + 1, own, more)
-                    if self._follower in more and number + 1 == len(rows) and self._has_halo(more):
+                    if self._follower in more and number + 1 == len(rows) and has_halo(part, more):
                         yield {**own, self._follower: own[self._shards]}
 
         yield from filter(self._merge, islice(every(0, {}, {}), most))
-
-    def _has_halo(self, cuts: Cuts) -> bool:
-        """Shards along the positions are as long as the halo that the next device needs of them."""
-        return self._sizes[self._shards] // cuts[self._shards] >= self._least
 
     def _merge(self, assignment: Assignment) -> bool:
         """Split the dimensions that stand for others as they are; False where pieces of one lie apart."""
