@@ -141,7 +141,7 @@ CHECKLIST = {
         "tests/tui/test_step_pane.py::test_65536_devices_open_and_step",
     ),
     "a switch for animation": (
-        "tests/tui/test_step_pane.py::test_without_animation_a_round_is_there_at_once",
+        "tests/tui/test_plan_pane.py::test_who_waits_sees_for_how_long_and_nothing_turns_where_nothing_may",
     ),
     "browser": ("tests/serve/test_browser.py::test_ten_visitors_at_once_and_a_key_changes_the_picture",),
 }
