@@ -178,3 +178,17 @@ def test_rows_on_a_device_whose_backward_pass_hides_the_sums_of_the_gradients(ma
     below = price(resized(cost.plan, "b", found.least * 9 // 10), cost.placed)
     assert below.overlapped_seconds > below.compute_seconds > below.communication_seconds
     assert below.step_seconds == pytest.approx(below.overlapped_seconds)
+
+
+@pytest.mark.parametrize("tokens", [1024, 32768])
+def test_tokens_whose_causal_attention_hides_the_gather_of_keys_and_values(priced, tokens):
+    # The last of four devices has 7/32 of t² pairs; 2 arrays of 2·4,096·t bytes, 3/4 of them sent both ways.
+    arrays = "Q[b,t,n,h], K[b,s,n,h], V[b,s,n,h]"
+    cost = priced(
+        f"O = causal_attention({arrays})",
+        "Q=_ X _ _, K=_ X _ _, V=_ X _ _, O=_ X _ _",
+        f"b=1,t={tokens},s={tokens},n=32,h=128",
+        mesh=Mesh(("X",), (4,)),
+    )
+    exact = (2 * 3 / 4 * 2 * 4096 / 9e10) / (4 * 4096 * 7 / 32 / 1.97e14)
+    assert threshold(cost, "t").least == pytest.approx(exact, abs=4)

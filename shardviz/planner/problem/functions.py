@@ -431,7 +431,7 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
         if function.of_one_sequence:
             whole, own = max(1, part.sizes[along]), local[along] + (local[along] == 0)
             # A device with the first keys has most pairs of them; one with a halo has all of its window.
-            seen = local[rows] / whole
+            seen = local[rows] / max(1, part.sizes[rows])
             share = _share_seen(seen + (seen == 0), _smaller(1, (part.number or own) / whole))
             pairs = pairs * (share * whole / own)
         made = next((dim for dim in values if dim not in keys), size)
