@@ -94,7 +94,6 @@ class Origins(Generic[_Value]):
     def __init__(self, moved: _How[_Value], how: _How[_Value]) -> None:
         self._moved_how, self._how = moved, how
         self._step = lambda value: _stepped(how(value))
-        self._join = lambda _, parts: _joined(parts)
         self._known: dict[_Value, Origin | None] = {}
         self._moved: dict[_Value, Origin | None] = {}
 
@@ -117,10 +116,9 @@ class Origins(Generic[_Value]):
             operands, known[value] = self._moved_step(value)
             if len(known) > most:
                 return None
+            if len(operands) > 1:
+                known[value] = _joined([self._moved_from(each, most) for each in operands])
             if len(operands) != 1:
-                if operands:
-                    parts = [folded(each, known, self._moved_step, self._join, most) for each in operands]
-                    known[value] = _joined(parts)
                 break
             passed.append(value)
             (value,) = operands

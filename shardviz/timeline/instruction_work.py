@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import count
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import MAX_NESTED, Instructions
@@ -34,7 +34,6 @@ _ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d{1,6}), \{([\d, ]*)\}")
 _OUTPUT_ALIAS = re.compile(r"output_to_operand_aliasing=\{((?:[^{}]|\{[^{}]*\})*)\}")
 _COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "reduce-scatter", "collective-permute")
 _TELLING = re.compile(rf" ({'|'.join((*_MULTIPLYING, *_IN_PLACE, *_COLLECTIVES))})\(")
-_Held = TypeVar("_Held")
 
 
 class Matmuls(NamedTuple):
@@ -300,12 +299,6 @@ def alias_paths(text: str) -> tuple[tuple[Path, int, Path], ...]:
     """``{1}: (0, {}), {2}: (1, {0})``, as XLA writes what shares memory."""
     aliases = _ALIAS.findall(text)
     return tuple((_path(path), int(number), _path(inner)) for path, number, inner in aliases)
-
-
-def part_of(value: Mapping[Path, _Held], path: Path) -> dict[Path, _Held]:
-    """The parts of a value below a path, by the rest of its paths."""
-    size = len(path)
-    return {own[size:]: held for own, held in value.items() if own[:size] == path}
 
 
 def _path(text: str) -> Path:

@@ -9,30 +9,25 @@ collective, and holes in the compiler's one allocation do not count."""
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import ALIASES, BODIES, CONTROL
 from shardviz.hlo.text.values import Path
-from shardviz.timeline.instruction_work import alias_paths, aliased_outputs, part_of
+from shardviz.timeline.instruction_work import alias_paths, aliased_outputs
 from shardviz.timeline.program_timeline import BufferKind, LiveBuffer, MemoryReport, live_bytes
-from shardviz.timeline.rows import ProgramRows, Rows
+from shardviz.timeline.rows import MAX_DEPTH, Arrays, BufferArray, ProgramRows, Rows
 
 MAX_BUFFERS = 100
 """As many of the largest buffers are told."""
-MAX_DEPTH = 64
-"""Computations within one another, followed at most."""
 MAX_FOLLOWED = 100_000
 """No computation is followed after so many instructions: one that is called over and over has no end."""
 _SHARES = re.compile(r'"aliasing_operands":\{"lists":\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]\}')
-Parts = dict[Path, int]
-"""The buffers of a tuple's arrays by their paths in it."""
-Value = int | Parts
-"""The number of an array's buffer, `NO_BUFFER` of what is on the chip, or a token."""
+Value = int | tuple["Value", ...]
+"""The number of an array's buffer, `NO_BUFFER` of what is on the chip or a token; or a tuple's elements."""
 NO_BUFFER = -1
-_NOTHING: Value = {}
+_NOTHING: Value = ()
 
 
 def live_memory(rows: ProgramRows, limit_bytes: int | None = None) -> MemoryReport:
@@ -57,7 +52,6 @@ class _Liveness:
         self._makers: list[tuple[Rows, int, str]] = []
         self._kinds: dict[int, BufferKind] = {}  # of those that are not temporary
         self._arguments: dict[int, Value] = {}
-        self._elements: dict[int, tuple[Value, dict[int, Value]]] = {}
         # Operands that an instruction's result may take the place of, if it is their last use.
         self._dying: list[tuple[int, list[int], int]] = []
         self._alias_bytes = self._output_bytes = 0
@@ -72,7 +66,7 @@ class _Liveness:
         stop = header.find(" }", start)
         aliases = header[start : stop if stop >= 0 else None] if start >= 0 else ""
         donated = {path for path, _, _ in alias_paths(aliases)}
-        for path, buffer in _parts(result).items():
+        for path, buffer in _paths(result):
             if buffer == NO_BUFFER:
                 continue
             size = self._bytes[buffer]
@@ -94,45 +88,42 @@ class _Liveness:
     def _follow(self, home: Computation, given: Sequence[Value] | None, depth: int) -> Value:
         """The value of a computation's result; `given` are those of its parameters, None of the entry's."""
         if len(self._order) > MAX_FOLLOWED:
-            return {}
+            return _NOTHING
         rows, order, starts, ends = self._rows.of(home), self._order, self._starts, self._ends
         sizes, makers, names = self._bytes, self._makers, rows.names
         values = [_NOTHING] * (len(names) + 1)
         for number, (form, numbers) in enumerate(zip(rows.forms, rows.operands, strict=True)):
-            if form.makes_array:
+            if form.array is not None:
                 # Most instructions: this is `_run` at once.
-                now, buffer = len(order), len(starts)
-                ((_, shape, size),) = form.parts
-                candidates: list[int] = []
+                now, (shape, size) = len(order), form.array
+                held: list[int] = []
                 for operand in numbers:
                     value = values[operand]
                     if not isinstance(value, int):
-                        candidates += [held for held in self._used(now, value) if sizes[held] == size]
+                        held += self._used(now, value)
                     elif value >= 0:
                         ends[value] = now + 1
-                        if sizes[value] == size:
-                            candidates.append(value)
-                if candidates and form.is_elementwise:
-                    self._dying.append((now, candidates, buffer))
+                        held.append(value)
                 order.append(names[number])
-                values[number] = buffer
+                values[number] = len(starts)
                 makers.append((rows, number, shape))
                 sizes.append(size)
                 starts.append(now)
                 ends.append(now + 1)
+                if held and form.is_elementwise:
+                    self._may_share(now, held, len(starts) - 1)
                 continue
             opcode = form.opcode
             if opcode == "constant":
                 continue
-            if opcode == "parameter":
-                values[number] = self._parameter(rows, number, given)
-                continue
             operands = [values[operand] for operand in numbers]
             first = operands[0] if operands else _NOTHING
-            if opcode == "tuple":
-                values[number] = _together(operands)
+            if opcode == "parameter":
+                values[number] = self._parameter(rows, number, given)
+            elif opcode == "tuple":
+                values[number] = tuple(operands)
             elif opcode == "get-tuple-element":
-                values[number] = self._element(first, form.element)
+                values[number] = _element(first, form.element)
             elif opcode in ALIASES:
                 values[number] = first
             else:
@@ -145,7 +136,7 @@ class _Liveness:
                     values[number] = _NOTHING
                 elif opcode.endswith("-done"):
                     # The result of what ran beside, out of the tuple that its start gave.
-                    values[number] = self._element(first, 0 if opcode in ("copy-done", "recv-done") else 1)
+                    values[number] = _element(first, 0 if opcode in ("copy-done", "recv-done") else 1)
                 else:
                     values[number] = self._run(rows, number, operands, now)
         self._used(len(order), values[rows.root])
@@ -153,7 +144,7 @@ class _Liveness:
 
     def _used(self, now: int, *values: Value) -> list[int]:
         """The buffers of values, which the instruction at this place in the order still needs."""
-        held = [*_buffers(*values)]
+        held = _buffers(*values)
         for buffer in held:
             self._ends[buffer] = now + 1
         return held
@@ -167,25 +158,15 @@ class _Liveness:
             self._arguments[index] = value
         return value
 
-    def _element(self, value: Value, index: int | None) -> Value:
-        """An element of a tuple, which is split once: a loop's state may have hundreds."""
-        if isinstance(value, int) or index is None:
-            return value if isinstance(value, int) else _NOTHING
-        known, elements = self._elements.get(id(value), (None, {}))
-        if known is not value:
-            parts: dict[int, Parts] = defaultdict(dict)
-            for (number, *path), buffer in value.items():
-                parts[number][tuple(path)] = buffer
-            elements = {number: _whole(part) for number, part in parts.items()}
-            self._elements[id(value)] = value, elements
-        return elements.get(index, _NOTHING)
-
     def _made(self, rows: Rows, number: int, now: int) -> Value:
         """New buffers for the result of an instruction."""
-        value = {}
-        for path, shape, size in rows.forms[number].parts:
-            value[path] = self._buffer(rows, number, shape, size, now) if size else NO_BUFFER
-        return _whole(value)
+
+        def made(arrays: Arrays) -> Value:
+            if not isinstance(arrays, BufferArray):
+                return tuple(map(made, arrays))
+            return self._buffer(rows, number, *arrays, now) if arrays.bytes else NO_BUFFER
+
+        return made(rows.forms[number].arrays)
 
     def _buffer(self, rows: Rows, number: int, shape: str, size: int, now: int) -> int:
         self._makers.append((rows, number, shape))
@@ -200,43 +181,42 @@ class _Liveness:
         value = self._made(rows, number, now)
         if form.begins:
             return self._started(form.opcode, operands, value)
-        if form.has_aliases and (outputs := aliased_outputs(form.tail)):
-            aliases = (alias for alias in outputs if alias[1] < len(operands))
-            others = ((path, part_of(_parts(operands[index]), inner)) for path, index, inner in aliases)
-            value = self._replaced(value, others)
+        for path, index, inner in aliased_outputs(form.tail) if form.has_aliases else ():
+            if index < len(operands):
+                other = reduce(lambda part, each: _element(part, each, _NOTHING), inner, operands[index])
+                value = self._replaced(value, path, other)
         if form.has_aliases and (lists := _shared(form.tail)) is not None:
-            results = dict(enumerate(_parts(value).values(), len(operands)))
+            results = {index: buffer for index, (_, buffer) in enumerate(_paths(value), len(operands))}
             for numbers in lists:
-                held = [*_buffers(*(operands[each] for each in numbers if each < len(operands)))]
+                held = _buffers(*(operands[each] for each in numbers if each < len(operands)))
                 for each in filter(results.__contains__, numbers):
                     self._may_share(now, held, results[each])
         elif form.is_elementwise:
-            for result in _parts(value).values():
+            for result in _buffers(value):
                 self._may_share(now, _buffers(*operands), result)
         return value
 
     def _started(self, opcode: str, operands: list[Value], value: Value) -> Value:
         """The buffers of what runs beside: its operands, and its results."""
-        parts = _parts(value)
-        if opcode == "recv" or not any(path[:1] == (1,) for path in parts):
+        if opcode == "recv" or isinstance(value, int) or len(value) < 2:
             return value
         first = operands[0] if operands else _NOTHING
         if opcode in ("copy-start", "send"):
-            return self._replaced(value, [((1,) if opcode == "copy-start" else (0,), _parts(first))])
-        is_packed = len(operands) > 1 or any(path[:1] == (0,) and path[1:] for path in parts)
-        return self._replaced(value, [((0,), _parts(_together(operands) if is_packed else first))])
+            return self._replaced(value, (int(opcode == "copy-start"),), first)
+        is_packed = len(operands) > 1 or not isinstance(value[0], int)
+        return self._replaced(value, (0,), tuple(operands) if is_packed else first)
 
-    def _replaced(self, value: Value, others: Iterable[tuple[Path, Parts]]) -> Value:
-        """A value with other parts at some of its paths, whose own buffers are none."""
-        parts = {**_parts(value)}
-        for path, part in others:
-            own = [path] if path in parts else [each for each in parts if each[: len(path)] == path]
-            for each in own:
-                if (buffer := parts.pop(each)) >= 0:
-                    self._bytes[buffer] = 0
-            if own:
-                parts.update(((*path, *inner), buffer) for inner, buffer in part.items())
-        return _whole(parts)
+    def _replaced(self, value: Value, path: Path, other: Value) -> Value:
+        """A value with another at a path in it, whose own buffers are none."""
+        if not path:
+            for buffer in _buffers(value):
+                self._bytes[buffer] = 0
+            return other
+        if isinstance(value, int) or path[0] >= len(value):
+            return value
+        elements = [*value]
+        elements[path[0]] = self._replaced(value[path[0]], path[1:], other)
+        return tuple(elements)
 
     def _may_share(self, now: int, held: Iterable[int], result: int) -> None:
         """Note those of the operands' buffers that are as large as a result, which may take their place."""
@@ -253,8 +233,8 @@ class _Liveness:
         held = {*_buffers(*operands)}
         if line.opcode == "while":
             state = operands[0] if operands else _NOTHING
-            result = _parts(self._follow(callees[0], [state], depth + 1) if callees else _NOTHING)
-            for path, before in _parts(state).items():
+            result = dict(_paths(self._follow(callees[0], [state], depth + 1) if callees else _NOTHING))
+            for path, before in _paths(state):
                 after = result.get(path, NO_BUFFER)
                 if before >= 0 and after >= 0 and after not in held:
                     self._bytes[after] = 0
@@ -328,23 +308,32 @@ class _Liveness:
         return source if made is None else self._reader.source_of(made)
 
 
-def _parts(value: Value) -> Parts:
-    """The buffers of a value by their paths in it; an array has itself alone."""
-    return {(): value} if isinstance(value, int) else value
+def _element(value: Value, index: int | None, of_array: Value | None = None) -> Value:
+    """An element of a tuple; of an array `of_array`, by default itself."""
+    if isinstance(value, int):
+        return value if of_array is None else of_array
+    return value[index] if index is not None and index < len(value) else _NOTHING
 
 
-def _whole(parts: Parts) -> Value:
-    """The value of these parts: an array where it is all there is."""
-    return parts.get((), parts)
+def _buffers(*values: Value) -> list[int]:
+    """The buffers of all arrays in some values."""
+    buffers = []
+    for value in values:
+        if not isinstance(value, int):
+            buffers += _buffers(*value)
+        elif value >= 0:
+            buffers.append(value)
+    return buffers
 
 
-def _buffers(*values: Value) -> Iterator[int]:
-    return (buffer for value in values for buffer in _parts(value).values() if buffer >= 0)
-
-
-def _together(elements: Iterable[Value]) -> Value:
-    every = ((index, _parts(element)) for index, element in enumerate(elements))
-    return {(index, *path): buffer for index, parts in every for path, buffer in parts.items()}
+def _paths(value: Value) -> Iterator[tuple[Path, int]]:
+    """The arrays of a value by their paths in it; an array has itself alone."""
+    if isinstance(value, int):
+        yield (), value
+        return
+    for number, element in enumerate(value):
+        for path, buffer in _paths(element):
+            yield (number, *path), buffer
 
 
 @lru_cache(maxsize=4096)

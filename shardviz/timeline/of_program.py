@@ -11,12 +11,11 @@ from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.placement import Placement
 from shardviz.hlo.module import HloModule, Reader, uncollected
 from shardviz.sharding import Mesh
-from shardviz.timeline.drawing import Drawing, draw
 from shardviz.timeline.durations import DOUBTED, TICKS, Durations, LinkTimes
 from shardviz.timeline.live_memory import live_memory
 from shardviz.timeline.program_timeline import COMPUTE, MemoryReport, ProgramTimeline, Saving, TimedOp
 from shardviz.timeline.rows import ProgramRows
-from shardviz.timeline.simulation import lane_seconds, simulate
+from shardviz.timeline.simulation import Drawing, draw, lane_seconds, simulate
 from shardviz.timeline.walk import Walker
 from shardviz.units import seconds as human_seconds
 

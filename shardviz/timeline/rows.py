@@ -8,15 +8,18 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from shardviz.hlo.module import Reader
 from shardviz.hlo.text.instruction import HEAD, OPERANDS, Computation, Instruction, listed
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.opcodes import ARITHMETIC, CONTROL, NAMING, begins, ends
 from shardviz.hlo.text.shapes import HBM, placed_arrays
-from shardviz.hlo.text.values import Path
 from shardviz.timeline.instruction_work import InstructionWork
 from shardviz.timeline.simulation import TimedWork
+
+MAX_DEPTH = 64
+"""Computations within one another, followed at most."""
 
 _ROW = re.compile(rf"\n(?:{HEAD}(?:{OPERANDS})?+([^\n]*+))?+")
 """A line: its head, its operands where they are names alone, and the rest."""
@@ -27,11 +30,22 @@ _REDUCING = {
 _REDUCTION = re.compile(r", to_apply=%?[^\s,]++")
 """What they do with two elements, for which XLA makes a computation each time."""
 _CALLS = re.compile(r" calls=%?([^\s,(){}]++)")
-_PIECE = re.compile(r"[(),]|[a-z][a-z0-9]*\[[^\]]*\](?:\{[^{}]*\})?")
+_PIECE = re.compile(r"[()]|[a-z][a-z0-9]*\[[^\]]*\](?:\{[^{}]*\})?")
 _ELEMENTWISE = ARITHMETIC | {
     *("remainder", "and", "or", "xor", "not", "floor", "ceil", "convert", "select", "compare"),
     *("dynamic-update-slice", "scatter"),
 }
+
+
+class BufferArray(NamedTuple):
+    """An array of a shape, with its `bytes` in HBM."""
+
+    shape: str
+    bytes: int
+
+
+Arrays = BufferArray | tuple["Arrays", ...]
+"""An array, or a tuple's elements."""
 
 
 class Form:
@@ -60,16 +74,17 @@ class Form:
         return line
 
     @cached_property
-    def parts(self) -> tuple[tuple[Path, str, int], ...]:
-        """The arrays of the shape by their paths, each with its bytes in HBM."""
-        return _parts(self.shape)
+    def arrays(self) -> Arrays:
+        """The arrays of the shape."""
+        return _arrays(self.shape)
 
     @cached_property
-    def makes_array(self) -> bool:
-        """True where its result is a new array in HBM, and nothing else happens to what it takes."""
+    def array(self) -> BufferArray | None:
+        """The new array in HBM that is its result; None where it has others, or operands change."""
         is_new = self.opcode not in NAMING and self.opcode not in CONTROL and not ends(self.opcode)
         is_plain = is_new and not self.begins and not self.has_aliases
-        return is_plain and [bool(size) for _, _, size in self.parts] == [True] and not self.parts[0][0]
+        arrays = self.arrays
+        return arrays if is_plain and isinstance(arrays, BufferArray) and arrays.bytes else None
 
     @cached_property
     def source(self) -> str:
@@ -82,20 +97,19 @@ class Form:
 
 
 @lru_cache(maxsize=4096)
-def _parts(shape: str) -> tuple[tuple[Path, str, int], ...]:
-    parts = []
-    path: list[int] = []
+def _arrays(shape: str) -> Arrays:
+    open_: list[list[Arrays]] = [[]]
     for piece in _PIECE.findall(shape) if shape.startswith("(") else [shape]:
         if piece == "(":
-            path.append(0)
-        elif piece == ")":
-            del path[-1:]
-        elif piece != ",":
-            arrays = placed_arrays(piece)
-            parts.append((tuple(path), piece, arrays[0].bytes if arrays and arrays[0].space == HBM else 0))
-        elif path:
-            path[-1] += 1
-    return tuple(parts)
+            open_.append([])
+        elif piece != ")":
+            placed = placed_arrays(piece)
+            size = placed[0].bytes if placed and placed[0].space == HBM else 0
+            open_[-1].append(BufferArray(piece, size))
+        elif len(open_) > 1:
+            elements = tuple(open_.pop())
+            open_[-1].append(elements)
+    return open_[0][0] if open_[0] else ()
 
 
 class Rows:

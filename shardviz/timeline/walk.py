@@ -18,13 +18,10 @@ from shardviz.hlo.text.instruction import Computation
 from shardviz.hlo.text.opcodes import ASYNC_STARTS, BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
 from shardviz.hlo.text.values import Path
 from shardviz.timeline.durations import Channel, Duration, Durations, LinkTimes, takes_time
-from shardviz.timeline.instruction_work import part_of
 from shardviz.timeline.program_timeline import LINKS, SpanKind
-from shardviz.timeline.rows import Form, ProgramRows
+from shardviz.timeline.rows import MAX_DEPTH, Form, ProgramRows
 from shardviz.timeline.simulation import CARRIED, Block, RunStep, TimedWork, Token
 
-MAX_DEPTH = 64
-"""Computations within one another, followed at most."""
 _CHANNEL = re.compile(r"channel_id=\d{1,18}")
 _THREAD = re.compile(r'async_execution_thread="([^"\n]{1,40})"')
 Made = tuple[int, ...]
@@ -150,7 +147,7 @@ class _BlockWalk:
             return ()
         whole = operands[0]
         if held := self._tokens.get(whole):
-            inner = part_of(held, (index,))
+            inner = {path[1:]: token for path, token in held.items() if path[:1] == (index,)}
             if inner or () in held:
                 self._tokens[number] = inner or {(): held[()]}
         parts = self._parts.get(whole, ())

@@ -58,7 +58,7 @@ class CallGraph:
 
     def __init__(self, values: Values) -> None:
         self._lines, self._computations = values.lines, values.lines.computations
-        self._trip_counts = TripCounts(values)
+        self.trips = TripCounts(values).of
         self._called: dict[Instruction, frozenset[str]] = {}
 
     def calls_to(self, wanted: Iterable[Computation]) -> list[Call]:
@@ -98,11 +98,6 @@ class CallGraph:
         if instruction not in self._called:
             self._called[instruction] = frozenset(instruction.called(*_CALLING))
         return int(callee in self._called[instruction]), instruction.opcode
-
-    def trips(self, loop: Instruction) -> int | None:
-        """The number of times that a while instruction runs its body; None where the text does not tell."""
-        written = loop.search(_TRIP_COUNT)
-        return int(written[1]) if written else self._trip_counts.of(loop)
 
 
 def run_counts(
@@ -243,8 +238,10 @@ class TripCounts:
         self._conditions: dict[Computation, _Comparison | None] = {}
 
     def of(self, loop: Instruction) -> int | None:
-        """The number of times that the body of a while instruction runs; None if unknown."""
-        if loop not in self._known:
+        """The number of times that a while instruction runs its body; None where the text does not tell."""
+        if loop not in self._known and (written := loop.search(_TRIP_COUNT)):
+            self._known[loop] = int(written[1])
+        elif loop not in self._known:
             self._steps = self._depth = 0
             self._known[loop] = self._trips(loop)
         return self._known[loop]

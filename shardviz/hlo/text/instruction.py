@@ -138,11 +138,6 @@ class Instruction:
         return self._operands
 
     @property
-    def takes_any(self) -> bool:
-        """Return whether it has operands."""
-        return self.text.startswith("%", self.inside) or bool(self.operands)
-
-    @property
     def form(self) -> InstructionForm:
         """Its form; two lines of one text that have the same share it."""
         if self._form is None:

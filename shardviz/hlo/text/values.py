@@ -112,7 +112,7 @@ class Values:
         line, caller, path = value
         opcode, lines = whole_op(line.opcode), self.lines
         if opcode not in _FOLLOWED:
-            return COMPUTED if opcode != "constant" and line.takes_any else _CONSTANT
+            return COMPUTED if opcode != "constant" and line.operands else _CONSTANT
         if opcode == "parameter":
             return self._parameter(value)
         if opcode in RUNNING and (callee := lines.callee(line)) is not None:
@@ -130,7 +130,7 @@ class Values:
             made = lines.operand(line, path[0])
             return None if made is None else Made((ProgramValue(made, caller, path[1:]),), True)
         if opcode == "custom-call" and not line.says(_TPU_ASYNC):
-            return COMPUTED if line.takes_any else _CONSTANT
+            return COMPUTED if line.operands else _CONSTANT
         taken = lines.taken(line)
         if line.opcode in MOVES:
             # Of what a copy begins, the first element is the copy.
