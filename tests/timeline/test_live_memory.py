@@ -83,6 +83,17 @@ def test_tuples_and_what_lies_on_the_chip_take_nothing():
     assert (found.temporary_bytes, found.peak_bytes) == (0, 2 * MIB)
 
 
+def test_each_array_of_a_tuple_counts_whatever_stands_between_them():
+    """With spaces before a layout, or with words of another line where the comma was."""
+    for between in (", ", "  {1,0}, /*index=1*/", "calls=%main /*index=1*/"):
+        lines = (
+            f"%r = (f32[512,512]{between}{ONE}) all-reduce(%x, %x)",
+            f"ROOT %y = {ONE} get-tuple-element(%r), index=1",
+        )
+        found = report(module(X, *lines))
+        assert (found.output_bytes, found.temporary_bytes) == (MIB, MIB), between
+
+
 def test_tiles_are_padded():
     found = report(module("ROOT %x = bf16[100,3]{1,0:T(8,128)(2,1)} parameter(0)"))
     assert found.argument_bytes == 104 * 128 * 2
