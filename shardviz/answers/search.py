@@ -54,6 +54,7 @@ def search_question(
     dtype: str = "bf16",
     cache: str = "",
     activations: str = "",
+    load: str = "",
     **options: Any,
 ) -> SearchQuestion:
     """The question, checked; a `remat` of "any" is chosen, and `options` are those of `question_from_text`.
@@ -80,7 +81,7 @@ def search_question(
         of = architecture_of(model)
         layers = most_layers(of)
         name = f"the {len(layers.layers)} {layers.name}s of {model.name}, {batch:,} × {sequence:,} tokens"
-        text, sizes = layers_text(model, batch, sequence, decodes=serve)
+        text, sizes = layers_text(model, batch, sequence, decodes=serve, load=load)
         tokens = batch, sequence
         if serve:
             if backward or any(axis.kind == "pipeline" for axis in parse_axes(axes)):
@@ -94,9 +95,9 @@ def search_question(
             dtypes = dict.fromkeys((*cached, *(f"new_{name}" for name in cached)), own)
     elif serve:
         raise QuestionError("a model is served, but this is a program", "name one, such as llama-3-70b")
-    elif batch or sequence:
-        problem = "a batch and a sequence are those of a model, but this is a program"
-        raise QuestionError(problem, "give sizes, such as b=32,t=4096")
+    elif batch or sequence or load:
+        problem = "a batch, a sequence and a load are those of a model, but this is a program"
+        raise QuestionError(problem, "give sizes, such as b=32,t=4096, and dispatch the load")
     named = parse_axes(axes)
     mesh = Mesh(tuple(axis.name for axis in named), (1,) * len(named))
     remats = REMATS if backward and remat == "any" else ()
@@ -137,7 +138,7 @@ def rules_file(program: str, question: SearchQuestion, row: MeshSharding, ending
 
 
 def served_meshes(
-    ranking: MeshRanking, program: str, limit: int, *, ships: bool = True
+    ranking: MeshRanking, program: str, limit: int, *, ships: bool = True, load: str = ""
 ) -> tuple[MeshRanking, list[ServedMesh]]:
     """The first rows as `shardviz model --serve` prices them, the fastest token first, without those whose
     weights and cache do not fit; and the ranking with these rows at its head. A row has rules that ship, if
@@ -158,7 +159,7 @@ def served_meshes(
             names = (f"{axis}={kinds[axis]}" for axis in mesh.axis_names)
             choices.insert(0, shipped_rules("+".join(names), mesh))
         words = {"dtype": weight.dtype, "cache": arguments[question.cached[0]].dtype}
-        words["activations"] = arguments["x"].dtype
+        words |= {"activations": arguments["x"].dtype, "load": load}
         placed = place_mesh(question.machine, mesh)
         answers = (
             serving_answer(model, choice, placed, mesh, batch=batch, sequence=sequence, **words)

@@ -74,6 +74,7 @@ def model(
     batch: int | None = None,
     sequence: int | None = None,
     inputs: str = "",
+    load: str = "",
     backward: bool = True,
     remat: Literal["none", "layer", "dots"] = "layer",
     optimizer: str = "adam",
@@ -86,6 +87,8 @@ def model(
       shardings or annotations.
     - `batch`, `sequence`, `inputs`: a step has `batch` sequences of `sequence` tokens, sharded by `inputs`
       (``"data _"``).
+    - `load`: how many times as often as the mean the fullest expert is chosen, perhaps with a capacity factor
+      behind, ``"1.5,1.25"``.
     - `backward`: False is the forward pass alone.
 
     Raises `QuestionError` for a model, rules or a mesh that cannot be read or do not fit one another."""
@@ -100,6 +103,7 @@ def model(
         batch=batch,
         sequence=sequence,
         inputs=inputs,
+        load=load,
     )
     return ModelReport(**vars(answered(question)))
 
@@ -127,6 +131,7 @@ def serving(
     batch: int | None = None,
     sequence: int | None = None,
     inputs: str = "",
+    load: str = "",
 ) -> ServingReport:
     """Return the time of a token and of a prompt of inference with a model, and what fits.
 
@@ -145,6 +150,7 @@ def serving(
         batch=batch,
         sequence=sequence,
         inputs=inputs,
+        load=load,
     )
     return ServingReport(answer.question, answer.cache_dtype, answer.decode, answer.prefill)
 

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     "Spec of the tokens [batch, sequence]; default: from the rules, else the batch over data and fsdp.",
     default="",
 )
+@options.load
 @options.flag("--no-backward", "Plan only the forward pass: no gradients, no optimizer.")
 @options.field(
     "remat",
@@ -119,7 +120,7 @@ def command(
         model, named = sources.read_model(source), rule_files.named_rules(rules, devices)
         placed = hardware.placed_for(machine, targets, devices)
         moves = [*map(model_answer.read_change, changes)]
-        tokens: dict[str, Any] = {name: given[name] for name in ("batch", "sequence", "inputs")}
+        tokens: dict[str, Any] = {name: given[name] for name in ("batch", "sequence", "inputs", "load")}
         tokens["dtype"] = given["dtype"] or ""
         if serve:
             changed = replace(named, changes=tuple(moves))

@@ -182,6 +182,12 @@ def field(name: str, **changes: Any) -> Callable[[F], F]:
 
 
 mesh, device_order, machine = map(field, ("mesh", "device_order", "machine"))
+load = option(
+    "--load",
+    "FACTOR[,CAPACITY]",
+    "Tokens of a model's fullest expert, by the mean; perhaps the most that an expert takes, too: 1.5,1.25.",
+    default="",
+)
 dtype = field("dtype", metavar="NAME", help="Element type, such as f32 or int8.")
 """That of one array; those of a problem are the field's."""
 algorithm = of_field(COLLECTIVE_FIELDS["algorithm"])

@@ -69,6 +69,7 @@ RULE_ENDINGS = (".toml", ".yml", ".py")
 )
 @options.option("--cache", "DTYPE", "Dtype of the KV cache, with --serve.", default="")
 @options.option("--activations", "DTYPE", "Dtype of the activations, with --serve.", default="")
+@options.load
 @options.count("--microbatches", "Microbatches of a train step; default: the best number.", 1)
 @options.count("--interleave", "Runs of layers of a pipeline's stage; default: the best number.", 1)
 @options.count(
@@ -127,7 +128,9 @@ def command(
         served: list[serving.ServedMesh] = []
         if given["serve"]:
             looked_at = "planning the steps of whole models"
-            answer, served = search.served_meshes(answer, program, limit, ships=save is None)
+            answer, served = search.served_meshes(
+                answer, program, limit, ships=save is None, load=given["load"]
+            )
         if answer.is_complete and not answer.found:
             looked_at = "looking for a large enough machine"
             answer = mesh_ranking.with_smallest_machine(answer)
@@ -182,6 +185,7 @@ def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshR
     line = ["shardviz", "model", searched, "--mesh", str(shown), "--machine", machine]
     line += ["--batch", str(batch), "--sequence", str(sequence)]
     line += ["--dtype", given["dtype"], *(["--rules", named] if named else split)]
+    line += ["--load", given["load"]] if given["load"] else []
     step = ["--remat", remat, "--optimizer", optimizer] if question.training else ["--no-backward"]
     if given["serve"]:
         dtypes = (f"--{name}={given[name]}" for name in ("cache", "activations") if given[name])

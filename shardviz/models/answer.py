@@ -7,10 +7,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import PlacedMesh
-from shardviz.models.layer_program import ModelPart, Tokens, cache_bytes, model_parts
+from shardviz.models.layer_program import ModelPart, Tokens, cache_bytes, model_parts, read_load
 from shardviz.models.model import Model
 from shardviz.models.rule_set import (
     FoldedParameter,
@@ -25,7 +26,7 @@ from shardviz.models.rule_set import (
 from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.pricing.priced_plan import PricedStep, sums_of
-from shardviz.planner.problem import Phase
+from shardviz.planner.problem import Phase, dropped_words
 from shardviz.planner.problem.training import Optimizer, Training
 from shardviz.planner.training import state_spec, with_backward
 from shardviz.sharding import Mesh, ShardedArray, array_bytes, canonical_dtype, shard_shape
@@ -63,17 +64,18 @@ def model_question(
     batch: int | None = None,
     sequence: int | None = None,
     inputs: str = "",
+    load: str = "",
 ) -> ModelQuestion:
     """The question; without a `batch` of as many sequences as devices split it, without a `sequence` of
-    `USUAL_SEQUENCE` tokens or as many as the model takes; with a `dtype` the weights have it. Raises
-    `QuestionError` for what does not fit the model or the mesh."""
+    `USUAL_SEQUENCE` tokens or as many as the model takes; with a `dtype` the weights have it; `load`
+    is as `read_load` reads it. Raises `QuestionError` for what does not fit the model or the mesh."""
     if dtype:
         model = in_dtype(model, dtype)
     split = split_model(model, rules, mesh)
     spec = inputs_spec(rules, mesh, inputs)
     batch = mesh.group_size(spec.dims[0]) if batch is None else _checked(batch, "sequences")
     sequence = usual_sequence(model) if sequence is None else _checked(sequence, "tokens in a sequence")
-    return ModelQuestion(split, Tokens(batch, sequence, spec), placed, training)
+    return ModelQuestion(split, Tokens(batch, sequence, spec, load=read_load(load, model)), placed, training)
 
 
 def _checked(count: object, what: str) -> int:
@@ -181,6 +183,12 @@ class ModelStep:
     @property
     def flops(self) -> int:
         return sum(part.cost.layers * part.cost.flops for part in self.parts)
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Sentences on the choices of experts that are dropped."""
+        words = (dropped_words(part.cost.plan.problem) for part in self.parts)
+        return tuple(dict.fromkeys(chain.from_iterable(words)))
 
     @property
     def count(self) -> int:

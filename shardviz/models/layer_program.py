@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeAlias
 
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, listed, quote
 from shardviz.models.decoder import LAYER, DecoderParameter, DecoderPart, expert_roles, parts
 from shardviz.models.model import Architecture, LayerKind, Model
 from shardviz.models.rule_set import SplitModel, SplitParameter
@@ -38,13 +38,15 @@ CACHES = {
 @dataclass(frozen=True)
 class Tokens:
     """The tokens of a step: `batch` sequences of `sequence` tokens, split by `spec` in these two. A step that
-    `decodes` takes one token of each, whose other tokens are in a cache of `cache_dtype`."""
+    `decodes` takes one token of each, whose other tokens are in a cache of `cache_dtype`. `load` is how many
+    times as often as the mean the fullest expert is chosen, and the factor of its capacity, if said."""
 
     batch: int
     sequence: int
     spec: PartitionSpec
     decodes: bool = False
     cache_dtype: str = ""
+    load: tuple[float, ...] = ()
 
     @property
     def length(self) -> int:
@@ -91,10 +93,32 @@ def most_layers(of: Architecture) -> DecoderPart:
     return max(parts(of)[1:-1], key=lambda part: len(part.layers))
 
 
-def layers_text(model: Model, batch: int, sequence: int, *, decodes: bool = False) -> tuple[str, str]:
+def read_load(text: str, model: Model) -> tuple[float, ...]:
+    """``1.5``, or ``1.5,1.25`` with a capacity factor. Raises `QuestionError` for other words, a load that no
+    routing has, and a model without experts."""
+    kinds = () if model.architecture is None else model.architecture.kinds
+    taken = ((kind.experts_per_token, dict(kind.sizes)) for kind in kinds)
+    most = min((sizes["e"] / count for count, sizes in taken if count), default=0.0)
+    if not text.strip():
+        return ()
+    if not most:
+        raise QuestionError(f"{model.name} has no experts", "leave out the load")
+    try:
+        load = tuple(float(word) for word, _ in listed(text))
+    except ValueError:
+        load = (0.0,)
+    if len(load) > 2 or not 1 <= load[0] <= most or not 0 < load[-1] < math.inf:
+        hint = f"write that of the fullest expert, 1 to {most:.4g}, and perhaps a capacity factor: 1.5,1.25"
+        raise QuestionError(f"{quote(text)} is not a load of experts", hint)
+    return load
+
+
+def layers_text(
+    model: Model, batch: int, sequence: int, *, decodes: bool = False, load: str = ""
+) -> tuple[str, str]:
     """The program of a model's layers, split in no way, and the sizes of its dimensions, as a search takes
     both, of a step of all tokens or one that `decodes` one more of each sequence; of several kinds of layers
-    that of `most_layers`. Raises `QuestionError` where no architecture is known."""
+    that of `most_layers`. Raises `QuestionError` where no architecture is known, and as `read_load` does."""
     of = architecture_of(model)
     part = most_layers(of)
     written = {
@@ -103,7 +127,7 @@ def layers_text(model: Model, batch: int, sequence: int, *, decodes: bool = Fals
         for role in described.roles
     }
     assert part.kind is not None
-    tokens = Tokens(batch, sequence, PartitionSpec(((), ())), decodes)
+    tokens = Tokens(batch, sequence, PartitionSpec(((), ())), decodes, load=read_load(load, model))
     text = _text(part, of, tokens, False).format_map(written)
     known = part.sizes | {"b": batch, "t": sequence, "s": sequence, "m": 1}
     if decodes:
@@ -388,7 +412,8 @@ def _experts(of: Architecture, kind: LayerKind, tokens: Tokens) -> Iterator[str]
     if tokens.decodes:
         yield "routed[m,j,t,d] = reshape(norm2, b = m * j)"
     yield f"chosen[{dims},e] = top_k(softmax({source} * {{router}}, e), e, {kind.experts_per_token})"
-    yield f"sent[e,{sent},d] = dispatch({source}, chosen, {along}, c)"
+    room = "".join(f", {factor:.9g}" for factor in (*tokens.load[-1:], *tokens.load[:1]))
+    yield f"sent[e,{sent},d] = dispatch({source}, chosen, {along}, c{room})"
     yield f"gate[e,{sent},f] = sent * {gate}"
     yield f"up[e,{sent},f] = sent * {up}"
     yield f"made[e,{sent},d] = ({of.activation}(gate) * up) * {down}"

@@ -104,9 +104,10 @@ class ServingAnswer:
                     held = sum(array.bytes_per_device(self.question.mesh) for array in own)
                     # Padding, and slots of experts that no token takes, are no sequences.
                     slots = any("c" in array.dims for array in operands)
-                    room = (
-                        sizes["m"] * sizes["c"] * sizes["e"] / kind.experts_per_token if slots else sizes["b"]
-                    )
+                    room = float(sizes["b"])
+                    if slots:
+                        factor = min(self.question.tokens.load, default=1)
+                        room = sizes["m"] * sizes["c"] * sizes["e"] / kind.experts_per_token / factor
                     read += problem.layers * held
                     flops, dtype = flops + problem.layers * priced.flops / room, priced.step.dtype
         peak, bandwidth = device.flops_per_second(dtype), device.hbm_bandwidth
@@ -181,6 +182,7 @@ def serving_answer(
     batch: int | None = None,
     sequence: int | None = None,
     inputs: str = "",
+    load: str = "",
 ) -> ServingAnswer:
     """The answer for `batch` sequences, each with a context of `sequence` tokens. Keys and values have the
     dtype of activations, unless another is given. Raises what `model_question` raises, and `QuestionError`
@@ -188,7 +190,9 @@ def serving_answer(
     of = architecture_of(model)
     own = canonical_dtype(activations or of.dtype)
     model = in_dtype(model, dtype, own) if dtype else replace(model, architecture=replace(of, dtype=own))
-    question = model_question(model, rules, placed, mesh, batch=batch, sequence=sequence, inputs=inputs)
+    question = model_question(
+        model, rules, placed, mesh, batch=batch, sequence=sequence, inputs=inputs, load=load
+    )
     if question.tokens.sequence > of.positions:
         problem = f"{model.name} takes {of.positions:,} tokens, a context has {question.tokens.sequence:,}"
         raise QuestionError(problem, f"give a sequence of {of.positions:,} or fewer")

@@ -232,6 +232,7 @@ def _serving_words(answer: ServingAnswer) -> Iterator[str]:
         need = f"{decode.batch:,} need{'s' * (decode.batch == 1)} {answer.fewest_devices:,} {chip} or more"
         named = f", such as {answer.smallest_machine}" if answer.smallest_machine else ""
         yield f"{fit}; {need}{named}"
+    yield from dict.fromkeys((*decode.step.dropped, *answer.prefill.dropped))
     parts = (*decode.step.parts, *answer.prefill.parts)
     if missing := next((part.cost.missing_figure for part in parts if part.cost.unknown), ""):
         yield f"times are lower bounds: {missing}"
@@ -344,6 +345,7 @@ def _step_words(step: ModelStep, question: ModelQuestion) -> Iterator[str]:
         yield f"{speed}: {at_peak}"
     sent = f"{plural(step.count, 'collective')} send {human_bytes(step.wire_bytes)} per device"
     yield f"{sent} in {time_words(step.communication_seconds, not is_partial)}"
+    yield from step.dropped
     if is_partial:
         yield f"times are lower bounds: {step.layer.cost.missing_figure}"
 

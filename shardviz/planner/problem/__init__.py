@@ -26,7 +26,8 @@ class Statement:
     is split as they are; those in `whole` cannot be split. An operand that an earlier statement made has that
     result's name, perhaps other names for its dimensions, and a spec that is a constraint on it
     (`jax.lax.with_sharding_constraint`), or None. `result.spec` is None where the compiler may choose.
-    `number` is how many `top_k` keeps, by what `scale` multiplies; `along` the dimension that
+    `number` is how many `top_k` keeps, by what `scale` multiplies; `load` how many times as often as the mean
+    the fullest expert is chosen, 0 if nobody says; `along` the dimension that
     a function goes along, in `whole` too if each device needs all of it. `source` is the forward result whose
     statement this one differentiates or computes again, or the array that it updates, else ""."""
 
@@ -40,6 +41,7 @@ class Statement:
     number: float | None = None
     source: str = ""
     along: str = ""
+    load: float = 0.0
 
     @property
     def arrays(self) -> tuple[ShardedArray, ...]:
@@ -116,6 +118,8 @@ def _words_beside(part: Statement, function: str) -> Iterator[str]:
             yield places_dim(part.einsum)
     if part.number is not None and not function.endswith("_gradient"):
         yield f"{part.number:.9g}"
+    if part.load:
+        yield f"{part.load:.9g}"
 
 
 def statement_text(part: Statement, written: Callable[[ShardedArray], str] | None = None) -> str:
@@ -338,12 +342,28 @@ class Problem:
         return f"{'; '.join(texts)}{Layers('', self.layers, self.shared)}"
 
 
+def dropped_words(problem: Problem) -> Iterator[str]:
+    """A sentence for each statement that drops choices of an expert: of all choices at least those for
+    which the fullest has no room, at most as large a share as of its own."""
+    made = {part.result.name: part for part in problem.forward}
+    for part in problem.forward:
+        gates = made.get(part.operands[-1].name)
+        if part.load and gates is not None and gates.function == "top_k":
+            sizes, experts = gates.sizes | part.sizes, gates.sizes[gates.along]
+            chosen = (gates.number or 1) * sizes[part.along]
+            room = sizes[places_dim(part.einsum)] * experts / chosen
+            least, most = (part.load - room) / experts, 1 - room / part.load
+            if most > 0:
+                own, every = f"{100 * most:.3g} %", f"{100 * least:.3g} to {100 * most:.3g} % of all"
+                yield f"{own} of the choices of the fullest expert are dropped, {every}"
+
+
 def notices(problem: Problem) -> tuple[str, ...]:
     """One sentence for each part of a program that its writer may not have meant: it runs, but perhaps for a
-    mistyped letter. None for an einsum or a chain of them."""
+    mistyped letter; and for choices of experts that are dropped. None for an einsum or a chain of them."""
     if problem.is_chain:
         return ()
-    sentences = []
+    sentences = [*dropped_words(problem)]
     *before, last = problem.forward
     used = {operand.name for part in problem.forward for operand in part.operands}
     if unused := [part.result.name for part in before if part.result.name not in used]:

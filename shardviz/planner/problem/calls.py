@@ -256,26 +256,31 @@ class FunctionLowering(StatementWriter):
         return self._emit("top_k", (array,), array.dims, target, whole=dims, number=count, along=dims[0])
 
     def _slots(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
-        """1 where a token has the place of those that chose an expert, in order; some have no place. A number
-        behind is the capacity factor."""
-        factor = None
-        if len(call.operands) == 4:
-            factor, call = self._last_number(call, 4, lambda factor: factor > 0)
-        if len(call.operands) != 3:
-            self._fail_form(call)
+        """1 where a token has the place of those that chose an expert, in order; some have no place."""
+        factor, load, call = self._room(call, 3)
         array, dims, _ = self._along(replace(call, operands=call.operands[:2]))
         places = self._new_dim(call.operands[2], (array,), call)
         made = (*array.dims, places)
-        return self._emit("slots", (array,), made, target, whole=dims, number=factor, along=dims[0])
+        return self._emit("slots", (array,), made, target, (), dims, factor, dims[0], load)
+
+    def _room(self, call: FunctionCall, count: int) -> tuple[float | None, float, FunctionCall]:
+        """The capacity factor and the load that may stand behind so many operands, and the call without."""
+        operands, behind = call.operands[:count], call.operands[count:]
+        values = [one.value for one in behind if isinstance(one, Literal) and one.value > 0]
+        if len(operands) < count or len(values) != len(behind) or len(values) > 2:
+            self._fail_form(call)
+        factor, load = values[0] if values else None, sum(values[1:])
+        return factor, load, replace(call, operands=operands)
 
     def _dispatch(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """The rows of tokens go to the slots of the experts that they chose, or from there, and no product of
         all tokens and slots is made."""
-        if len(call.operands) != 4:
+        is_sent, (factor, load, call) = call.function == "dispatch", self._room(call, 4)
+        if factor and not is_sent:
             self._fail_form(call)
         array, gates = (self._expression(operand) for operand in call.operands[:2])
         along, places = (self._dim(operand, call) for operand in call.operands[2:])
-        is_sent, experts = call.function == "dispatch", gates.dims[-1]
+        experts = gates.dims[-1]
         own = (along,) if is_sent else (experts, places)
         for dim in own:
             self._check_has(dim, array, call)
@@ -286,7 +291,7 @@ class FunctionLowering(StatementWriter):
             self._fail(problem, call, f"write {call.function}({CALLS[call.function][2]})")
         dims = tuple((places if is_sent else along) if dim == own[-1] else dim for dim in array.dims)
         dims = (experts, *dims) if is_sent else tuple(dim for dim in dims if dim != experts)
-        return self._emit(call.function, (array, gates), dims, target, whole=(along,), along=along)
+        return self._emit(call.function, (array, gates), dims, target, (), (along,), factor, along, load)
 
     def _reshape(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """``reshape(P, q=nh)``: q becomes n and h, or n and h, side by side, become q."""
@@ -432,12 +437,12 @@ CALLS = {
     "top_k": (FunctionLowering._top_k, "an array, a dimension and how many are kept", "X, e, 2"),
     "slots": (
         FunctionLowering._slots,
-        "an array, a dimension, the dimension of places and perhaps a capacity factor",
+        "an array, a dimension, the dimension of places, and perhaps a capacity factor and a load",
         "G[b, t, e], t, c",
     ),
     "dispatch": (
         FunctionLowering._dispatch,
-        "rows, gates, the dimension of tokens and that of places",
+        "rows, gates, the dimensions of tokens and places, and perhaps a capacity factor and a load",
         "X[b, t, d], G[b, t, e], t, c",
     ),
     "combine": (

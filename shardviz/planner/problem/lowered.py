@@ -47,6 +47,7 @@ class LoweredStatement:
     whole: Dims = ()
     number: float | None = None
     along: str = ""
+    load: float = 0.0
 
     @property
     def einsum(self) -> Einsum:
@@ -115,6 +116,7 @@ class StatementWriter:
         whole: Dims = (),
         number: float | None = None,
         along: str = "",
+        load: float = 0.0,
     ) -> ArrayUse:
         source = self._source
         expression = source.target or source.value
@@ -131,7 +133,7 @@ class StatementWriter:
             self._fail(problem, expression, "use fewer dimensions")
         result = self._made[name] = ArrayUse(name, wanted, target.spec, source.start, source.stop)
         self.statements.append(
-            LoweredStatement(function, operands, result, source, merged, whole, number, along)
+            LoweredStatement(function, operands, result, source, merged, whole, number, along, load)
         )
         return result
 

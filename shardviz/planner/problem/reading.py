@@ -286,9 +286,8 @@ def program_problem(
         if spec is None and one.result.name in updates and operands[0].dims == one.result.dims:
             spec = operands[0].spec
         arrays = operands, array(one.result, spec)
-        return Statement(
-            one.einsum, *arrays, one.function, one.merged, one.whole, number=one.number, along=one.along
-        )
+        statement = Statement(one.einsum, *arrays, one.function, one.merged, one.whole)
+        return replace(statement, number=one.number, along=one.along, load=one.load)
 
     statements = tuple(map(statement, lowered.statements))
     taken = {operand.name for statement in statements for operand in statement.operands}

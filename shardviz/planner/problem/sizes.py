@@ -159,15 +159,21 @@ class _Sizes:
             self.size[unknown[0]] = max(1, self.size[whole] - known)
 
     def _capacity(self, slots: LoweredStatement) -> None:
-        """As many places as each expert needs where all are chosen as often, times the capacity factor."""
+        """As many places as each expert needs where all are chosen as often, times the capacity factor, or
+        the load where that is less."""
         made = {statement.result.name: statement for statement in self._lowered.statements}
         gates = made.get(slots.operands[-1].name)
         if gates is None or gates.function != "top_k" or gates.number is None:
             return
         (along,), (experts,), places = slots.whole, gates.whole, _places(slots)
-        if places not in self.size and along in self.size and self.size.get(experts):
-            average = self.size[along] * int(gates.number) / self.size[experts]
-            self.size[places] = max(1, math.ceil(average * (slots.number or 1)))
+        if along not in self.size or not self.size.get(experts):
+            return
+        most, load = self.size[experts] / int(gates.number), slots.load
+        if load and not 1 <= load <= most:
+            problem = f"the fullest of {self._sized(experts)} cannot be chosen {load:g} times the mean,"
+            self.fail(problem, slots.operands[-1], f"give a load from 1 to {most:.4g}")
+        room = self.size[along] / most * min(slots.number or 1, load or math.inf)
+        self.size.setdefault(places, max(1, math.ceil(round(room, 6))))
 
     def _sized(self, dim: str) -> str:
         return f"{dim}={self.size[dim]}"
