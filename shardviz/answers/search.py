@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError
@@ -14,10 +13,10 @@ from shardviz.models.answer import usual_sequence
 from shardviz.models.layer_program import (
     CACHES,
     architecture_of,
-    layers_text,
     logical_axes,
     most_layers,
     parameter_specs,
+    part_texts,
 )
 from shardviz.models.rule_files import rules_text, shipped_rules
 from shardviz.models.rule_set import RuleSet, ShardingRule
@@ -31,6 +30,8 @@ from shardviz.planner.search.rules import parse_axes
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shardviz.hardware.machine import Machine
     from shardviz.models.model import Model
 
@@ -51,6 +52,7 @@ def search_question(
     batch: int | None = None,
     sequence: int | None = None,
     serve: bool = False,
+    of_layers: bool = False,
     dtype: str = "bf16",
     cache: str = "",
     activations: str = "",
@@ -59,17 +61,17 @@ def search_question(
 ) -> SearchQuestion:
     """The question, checked; a `remat` of "any" is chosen, and `options` are those of `question_from_text`.
 
-    A `program` without an array is the name or the path of a model: its layers, for a step of `batch`
-    sequences, by default one for each device, of `sequence` tokens; of several kinds of layers those of which
-    there are the most. To `serve` it is a step that decodes, whose cache has these tokens, in the dtypes of
-    `serving_answer`. Raises `QuestionError` for an unknown
-    model, for sizes of a model, for a batch or sequence of a program, and for words that state no question.
+    A `program` without an array is the name or the path of a model, for a step of `batch` sequences, by
+    default one for each device, of `sequence` tokens; `of_layers` are those of its layers of which there are
+    the most, alone. To `serve` it is a step that decodes, whose cache has these tokens, in the dtypes of
+    `serving_answer`. Raises `QuestionError` for an unknown model, for sizes of a model, for a batch or
+    sequence of a program, and for words that state no question.
     """
     if (cache or activations) and not serve:
         raise QuestionError("the dtypes of cache and activations are those of inference", "add --serve")
     if 0 in (batch, sequence):
         raise QuestionError("a step has at least 1 sequence of 1 token", "leave them out, or give more")
-    text, name, dtypes, tokens, cached = program, "", dict[str, str](), (0, 0), tuple[str, ...]()
+    texts, name, dtypes, tokens, cached = [(program, sizes)], "", dict[str, str](), (0, 0), tuple[str, ...]()
     if not {*program} & {*"[],=>*;"}:
         model = read_model(program)
         if sizes:
@@ -80,8 +82,9 @@ def search_question(
         batch, sequence = batch or max(1, machine.devices), sequence or usual_sequence(model)
         of = architecture_of(model)
         layers = most_layers(of)
-        name = f"the {len(layers.layers)} {layers.name}s of {model.name}, {batch:,} × {sequence:,} tokens"
-        text, sizes = layers_text(model, batch, sequence, decodes=serve, load=load)
+        name = f"the {len(layers.layers)} {layers.name}s of {model.name}" if of_layers else model.name
+        name += f", {batch:,} × {sequence:,} tokens"
+        texts = part_texts(model, batch, sequence, decodes=serve, with_loss=backward, load=load)
         tokens = batch, sequence
         if serve:
             if backward or any(axis.kind == "pipeline" for axis in parse_axes(axes)):
@@ -102,18 +105,27 @@ def search_question(
     mesh = Mesh(tuple(axis.name for axis in named), (1,) * len(named))
     remats = REMATS if backward and remat == "any" else ()
     training = parse_training(backward, REMATS[0] if remats else remat, optimizer, mesh, frozen)
+    (text, sizes), *others = texts
     question = question_from_text(
         text, machine, named, sizes=sizes, dtype=dtype, training=training, remats=remats, **options
     )
+    # The other parts of a model run on all stages of a pipeline.
+    beside = tuple(axis for axis in named if axis.kind != "pipeline")
+    parts = [
+        question_from_text(text, machine, beside, sizes=sizes, dtype=dtype, training=training)
+        for text, sizes in (() if of_layers else others)
+    ]
     if dtypes:
-        dtypes |= dict.fromkeys(question.roles.parameters, weights)
-        typed = question.problem.with_arrays(lambda one: replace(one, dtype=dtypes.get(one.name, one.dtype)))
-        question = replace(question, problem=typed)
-    if name:
-        inside = (one.shape for one in question.problem.arguments if one.name in question.roles.parameters)
-        beside = model.elements - question.problem.layers * sum(map(prod, inside))
-        question = replace(question, beside=beside)
-    return replace(question, name=name, tokens=tokens, cached=cached)
+        question, *parts = (_in_dtypes(part, weights, dtypes) for part in (question, *parts))
+    kinds, ends = tuple(parts[:-1]), parts[-1] if parts else None
+    return replace(question, name=name, tokens=tokens, cached=cached, kinds=kinds, ends=ends)
+
+
+def _in_dtypes(question: SearchQuestion, weights: str, dtypes: Mapping[str, str]) -> SearchQuestion:
+    """The question with parameters in a dtype, and arrays in the dtypes of their names."""
+    own = {**dict.fromkeys(question.roles.parameters, weights), **dtypes}
+    typed = question.problem.with_arrays(lambda one: replace(one, dtype=own.get(one.name, one.dtype)))
+    return replace(question, problem=typed)
 
 
 def row_rules(
@@ -127,7 +139,7 @@ def row_rules(
         cache = specs[question.cached[0]].dims[0]
         examples, positions = tuple(axis for axis in examples if axis in cache), ()
     inputs = PartitionSpec((examples, positions))
-    return parameter_specs(model, specs, shown_mesh(question, row)), inputs
+    return parameter_specs(model, specs), inputs
 
 
 def rules_file(program: str, question: SearchQuestion, row: MeshSharding, ending: str) -> str:

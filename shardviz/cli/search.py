@@ -95,13 +95,15 @@ def command(
     """Search for the mesh and the shardings that run PROGRAM fastest on a machine.
 
     PROGRAM is an einsum, a chain of them, or statements such as H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d],
-    and ends with x 32 for a layer that runs 32 times. Or it is a model, whose layers are searched: such as
-    llama-3-70b, or a config.json."""
+    and ends with x 32 for a layer that runs 32 times. Or it is a model, such as llama-3-70b, or a
+    config.json."""
     if machine is None:
         raise QuestionError("a search needs a machine", "add --machine v5p:4x4x8, or another")
     words = given | {"sizes": given["sizes"] or "", "backward": given["backward"] == "yes"}
     axes = axes or ("data,tensor" if given["serve"] else "data,fsdp,tensor")
-    question = search.search_question(program, machine_file.named_machine(machine), axes, **words)
+    question = search.search_question(
+        program, machine_file.named_machine(machine), axes, of_layers=compiled is not None, **words
+    )
     if save is not None and not question.name:
         raise QuestionError(
             "-o writes a model's rules, but this is a program", "leave it out, or name a model"

@@ -113,48 +113,55 @@ def read_load(text: str, model: Model) -> tuple[float, ...]:
     return load
 
 
-def layers_text(
-    model: Model, batch: int, sequence: int, *, decodes: bool = False, load: str = ""
-) -> tuple[str, str]:
-    """The program of a model's layers, split in no way, and the sizes of its dimensions, as a search takes
-    both, of a step of all tokens or one that `decodes` one more of each sequence; of several kinds of layers
-    that of `most_layers`. Raises `QuestionError` where no architecture is known, and as `read_load` does."""
-    of = architecture_of(model)
-    part = most_layers(of)
-    written = {
-        role: f"{role}[{','.join(''.join(described.letters_of(role, part.sizes)))}]"
-        for described in part.parameters
-        for role in described.roles
-    }
-    assert part.kind is not None
-    tokens = Tokens(batch, sequence, PartitionSpec(((), ())), decodes, load=read_load(load, model))
-    text = _text(part, of, tokens, False).format_map(written)
-    known = part.sizes | {"b": batch, "t": sequence, "s": sequence, "m": 1}
-    if decodes:
-        known |= {"t": 1, "s": min(sequence, part.kind.window or sequence)}
-    used = {dim for dims in re.findall(r"\[([^\]]*)\]", text) for dim in dims.split(",")}
-    sizes = ",".join(f"{dim}={size}" for dim, size in known.items() if dim in used)
-    return f"{text} x {len(part.layers)}", sizes
+def part_texts(
+    model: Model,
+    batch: int,
+    sequence: int,
+    *,
+    decodes: bool = False,
+    with_loss: bool = False,
+    load: str = "",
+) -> list[tuple[str, str]]:
+    """The programs of a model's layers, split in no way, and the sizes of their dimensions, as a search takes
+    both, of a step of all tokens or one that `decodes` one more of each sequence: that of `most_layers`,
+    those of other kinds, and last one of the embedding, the logits and perhaps the loss. Raises
+    `QuestionError` where no architecture is known, and as `read_load` does."""
+    of, split = architecture_of(model), PartitionSpec(((), ()))
+    tokens = Tokens(batch, sequence, split, decodes, load=read_load(load, model))
+    before, *layers, after = parts(of)
+    layers.sort(key=lambda part: -len(part.layers))
+    texts = []
+    for own in (*((part,) for part in layers), (before, after)):
+        sizes, kind = own[0].sizes, own[0].kind
+        written = {
+            role: f"{role}[{','.join(''.join(described.letters_of(role, sizes)))}]"
+            for part in own
+            for described in part.parameters
+            for role in described.roles
+        }
+        text = "; ".join(_text(part, of, tokens, with_loss) for part in own).format_map(written)
+        known = sizes | {"b": batch, "t": tokens.length, "s": sequence, "m": 1}
+        if decodes and kind is not None:
+            known["s"] = min(sequence, kind.window or sequence)
+        used = {dim for dims in re.findall(r"\[([^\]]*)\]", text) for dim in dims.split(",")}
+        named = ",".join(f"{dim}={size}" for dim, size in known.items() if dim in used)
+        texts.append((f"{text} x {len(own[0].layers)}" if kind else text, named))
+    return texts
 
 
-def parameter_specs(model: Model, specs: Mapping[str, PartitionSpec], mesh: Mesh) -> dict[str, PartitionSpec]:
-    """The specs of parameters, by words in their names, from those of a layer's program. All axes of the
-    layers split the vocabulary of the tables, if they divide it."""
-    of, by_name = architecture_of(model), dict[str, PartitionSpec]()
-    before, *_, after = parts(of)
-    part = most_layers(of)
-    for described in part.parameters:
-        role = next((role for role in described.roles if role in specs), "")
-        if role:
-            axes = iter(specs[role].dims)
-            several = ([next(axes) for _ in word] for word in described.letters_of(role, part.sizes))
-            fused = tuple(tuple(chain.from_iterable(own)) for own in several)
-            by_name[described.name.rpartition(f"{LAYER}.")[2]] = PartitionSpec(fused)
-    used = tuple(dict.fromkeys(axis for spec in by_name.values() for axis in spec.axes))
-    used = () if of.vocab % mesh.group_size(used) else used
-    ends = (*before.parameters, *after.parameters)
-    tables = (described.name for described in ends if described.dims[0] == "vocab")
-    return by_name | {bare_name(name): PartitionSpec((used, ())) for name in tables}
+def parameter_specs(model: Model, specs: Mapping[str, PartitionSpec]) -> dict[str, PartitionSpec]:
+    """The specs of parameters, by words in their names, from those of the programs of `part_texts`."""
+    by_name = dict[str, PartitionSpec]()
+    for part in parts(architecture_of(model)):
+        for described in part.parameters:
+            role = next((role for role in described.roles if role in specs), "")
+            # Of ends the tables alone: a layer may have a norm that is called as the last one.
+            if role and (part.kind is not None or len(described.dims) > 1):
+                axes = iter(specs[role].dims)
+                several = ([next(axes) for _ in word] for word in described.letters_of(role, part.sizes))
+                fused = tuple(tuple(chain.from_iterable(own)) for own in several)
+                by_name[bare_name(described.name.rpartition(f"{LAYER}.")[2])] = PartitionSpec(fused)
+    return by_name
 
 
 def logical_axes(model: Model) -> dict[str, tuple[str, ...]]:

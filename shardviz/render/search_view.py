@@ -234,8 +234,9 @@ def sharding_lines(
     """A row's number, its mesh, figures beyond its first `shown` columns, and the sharding of every array;
     where it `is_served`, of parameters alone."""
     problem, mesh = answer.question.problem, sharding.mesh
-    dims = {array.name: array.dims for array in problem.arrays}
-    arguments = {argument.name for argument in problem.arguments}
+    others = [part.problem for part in (*answer.question.kinds, answer.question.ends) if part]
+    dims = {array.name: array.dims for each in (*others, problem) for array in each.arrays}
+    arguments = {argument.name for each in (problem, *others) for argument in each.arguments}
     number = answer.found.index(sharding) + 1
     lines = [Text.assemble((f"{number}  ", "dim"), _mesh_text(mesh, palette))]
     figures = [*zip(HEADINGS, _cells(number, sharding, palette), strict=True)]

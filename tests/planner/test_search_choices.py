@@ -3,14 +3,17 @@ nothing fits."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
 
 import pytest
 
-import shardviz
-from shardviz.answers.search import search_question
+from shardviz.answers.search import row_rules, search_question
 from shardviz.hardware.chip_torus import parts_by_slice
 from shardviz.hardware.machine_file import named_machine, read_machine
+from shardviz.models.answer import answered, model_question
+from shardviz.models.rule_set import RuleSet, ShardingRule
+from shardviz.models.sources import read_model
+from shardviz.notation.spec_string import write_spec
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.search import mesh_ranking
@@ -156,18 +159,40 @@ def test_microbatches_that_do_not_divide_the_examples_are_not_possible():
     ]
 
 
-def test_a_model_holds_its_tables_beside_its_layers():
-    """Of Mistral 7B the embedding, the logits' matrix and the last norm, in bf16 and with Adam's master copy
-    and moments in f32; the whole model, which has logits and gradients of these as well, holds more."""
-    words = {"backward": True, "remat": "layer", "optimizer": "adam", "batch": 8, "sequence": 4096}
-    question = search_question("mistral-7b", named_machine("v5e:2x4"), "fsdp=8", **words)
-    (alone,) = best_meshes(replace(question, beside=0)).found
-    (ruled_out,) = best_meshes(question).infeasible
-    tables = 2 * 32_000 * 4_096 + 4_096
-    assert ruled_out.memory_bytes - alone.memory_bytes == pytest.approx(tables * (2 + 3 * 4) / 8, rel=0.02)
-    del words["backward"]
-    whole = shardviz.model("mistral-7b", rules="fsdp", mesh="fsdp=8", machine="v5e:2x4", **words)
-    assert alone.placed.machine.device.limit_bytes < ruled_out.memory_bytes < whole.memory.training
+@pytest.mark.parametrize(
+    ("name", "machine", "axes", "batch", "closeness"),
+    [
+        ("llama-3-8b", "v5p:2x2x4", "fsdp=16", 32, 0.05),
+        ("gemma-3-1b", "v5p:2x2x4", "fsdp=16", 32, 0.08),
+        ("deepseek-v3", "v5p:8x8x8", "fsdp=16,expert=32", 512, 0.05),
+    ],
+)
+def test_a_row_of_a_model_has_the_seconds_and_the_memory_of_the_whole_model(
+    name, machine, axes, batch, closeness
+):
+    """Its layers of all kinds, its embedding, logits and loss, as `shardviz model` plans each."""
+    words = {"backward": True, "remat": "layer", "optimizer": "adam", "batch": batch, "sequence": 4096}
+    asked = search_question(name, named_machine(machine), axes, microbatches=1, **words)
+    (row,) = best_meshes(asked).found
+    specs, inputs = row_rules(read_model(name), asked, row)
+    rules = tuple(ShardingRule(f"{re.escape(name)}$", spec) for name, spec in specs.items())
+    tokens = {"batch": batch, "sequence": 4096, "dtype": "bf16"}
+    whole = answered(
+        model_question(
+            read_model(name),
+            RuleSet("", "patterns", rules, write_spec(inputs)),
+            row.placed,
+            row.placed.mesh,
+            training=asked.training,
+            **tokens,
+        )
+    )
+    assert row.overlapped_seconds == pytest.approx(whole.step.overlapped_seconds, rel=0.02)
+    assert row.memory_bytes == pytest.approx(whole.memory.training, rel=closeness)
+    # Each kind counts: without one a step takes less.
+    layers = sum(part.cost.layers for part in whole.step.parts if part.part.kind)
+    asked_layers = asked.problem.layers + sum(kind.problem.layers for kind in asked.kinds)
+    assert asked_layers == layers
 
 
 def test_where_nothing_fits_options_that_do_are_named():
@@ -215,7 +240,13 @@ def test_attention_over_a_sequence_passes_keys_and_values_round_while_it_compute
     def at(tokens, overlap="parameters"):
         axes = "sequence=8"
         question = search_question(
-            "llama-3-8b", named_machine("v5e:2x4"), axes, batch=1, sequence=tokens, overlap=overlap
+            "llama-3-8b",
+            named_machine("v5e:2x4"),
+            axes,
+            batch=1,
+            sequence=tokens,
+            overlap=overlap,
+            of_layers=True,
         )
         (found,) = best_meshes(question).found
         return found

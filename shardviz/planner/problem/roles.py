@@ -1,6 +1,7 @@
-"""Dimensions and arrays of a program by what they are for: the first dimension of its first argument is that
-of the examples. Arguments that have it are inputs, all others parameters; a dimension of inputs alone is one
-of positions, one that a parameter, another operand and their result share one of experts."""
+"""Dimensions and arrays of a program by what they are for: the first dimension of its first argument, or of
+what it looks up there, is that of the examples. Arguments that have it are inputs, all others parameters; a
+dimension of inputs alone is one of positions, one that a matrix or more of parameters, another operand and
+their result share one of experts."""
 
 from __future__ import annotations
 
@@ -14,10 +15,11 @@ from shardviz.sharding import ShardedArray
 
 @dataclass(frozen=True)
 class Roles:
-    """The roles of dimensions and arrays. `width` are those of the first argument that parameters have, too.
+    """The roles of dimensions and arrays. `width` are those of this array that parameters have, too.
     `parameters` and `given` (gradients of results) are names of
     arguments. `follows` names for an array another one that is split alike: for a gradient its array, for an
-    optimizer's state its parameter. `addends` are results that are only added: they may be pending sums."""
+    optimizer's state its parameter. `addends` are results that are only added: they may be pending sums. Rows
+    are taken from `tables`."""
 
     examples: frozenset[str]
     positions: frozenset[str]
@@ -27,6 +29,7 @@ class Roles:
     given: frozenset[str]
     follows: dict[str, str]
     addends: frozenset[str]
+    tables: frozenset[str]
 
     def leader(self, name: str) -> str:
         """The array that decides how this one is split."""
@@ -45,7 +48,10 @@ def roles_of(problem: Problem) -> Roles:
     forward = replace(problem, parts=problem.forward)
     arguments, roots = forward.arguments, forward.roots
     merged = {dim: factors for part in forward.parts for dim, factors in part.merged}
-    first = arguments[0].dims[:1]
+    # Of a table what is looked up in it first has the examples.
+    looked_up = {part.operands[0].name: part.result for part in forward.parts if part.function == "take"}
+    leading = looked_up.get(arguments[0].name, arguments[0])
+    first = leading.dims[:1]
 
     def with_other_names(dims: set[str]) -> set[str]:
         """Dimensions and their other names in statements: of keys' positions beside queries'."""
@@ -77,9 +83,10 @@ def roles_of(problem: Problem) -> Roles:
         if same:
             follows[last.name] = same[0]
     given = {name for _, name in problem.gradients} & {argument.name for argument in problem.arguments}
-    width = of_parameters.intersection(arguments[0].dims)
+    width = of_parameters.intersection(leading.dims)
     dims = (frozenset(examples), frozenset(positions - examples), frozenset(experts), frozenset(width))
-    return Roles(*dims, parameters, frozenset(given), follows, _addends(problem, known))
+    addends, tables = _addends(problem, known), frozenset(looked_up)
+    return Roles(*dims, parameters, frozenset(given), follows, addends, tables)
 
 
 def _follows(problem: Problem, known: Mapping[str, ShardedArray]) -> dict[str, str]:

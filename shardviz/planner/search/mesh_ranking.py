@@ -29,7 +29,7 @@ from shardviz.planner.pricing.priced_plan import (
     published_step,
     sums_of,
 )
-from shardviz.planner.problem import Problem
+from shardviz.planner.problem import Phase, Problem
 from shardviz.planner.problem.training import Remat
 from shardviz.planner.search.least_sum import TooWideError
 from shardviz.planner.search.program_space import ProgramSpaces
@@ -479,44 +479,70 @@ def _best_stages(
 def _of_stage(
     question: SearchQuestion, mesh: Mesh, prices: Prices, stage: PipelineStage, shared: SharedState
 ) -> Search[Outcome]:
-    layers = stage.layers
-    held = {
-        name: max(1.0, copies * layers / question.problem.layers) for name, copies in question.held.items()
-    }
-    if question.training:
-        held |= {name: held[name] * stage.in_flight for name in question.activations}
-    rules = ShardingRules(question.axes, mesh, question.roles)
-    space = shared.spaces.of(question.step, rules, question.held)
-    if isinstance(space, str):
-        return InfeasibleMesh(mesh, space), 0
-    tables = yield PlacedProgram(space, rules, prices, held, stage)
-    if reason := tables.uneven:
-        return InfeasibleMesh(mesh, reason), 0
-    limit, beside = question.machine.device.limit_bytes, question.beside_bytes(mesh)
-    bubble, room = stage.bubble, None if limit is None else limit - beside
-    search = MeshSearch(tables, question.overlap, layers, bubble, room, shared)
+    layers, bubble, machine = stage.layers, stage.bubble, question.machine
+    limit, ends, leader = machine.device.limit_bytes, None, question.roles.leader
+    # The other parts of a model, with their runs for each layer.
+    others: list[tuple[ProgramTables, ProgramSharding, float]] = []
     try:
+        if (asked := question.own_ends) is not None:
+            once = PipelineStage("", 1, 1.0, stage.microbatches)
+            apart = yield from _tables(asked, mesh, prices, shared, once, keeps=False)
+            if isinstance(apart, str):
+                return InfeasibleMesh(mesh, apart), 0
+            _, ends = yield apart, Multipliers()
+            # Stages are balanced with them.
+            others.append((apart, ends, 1 / (layers * stage.stages)))
+        tables = yield from _tables(question, mesh, prices, shared, stage)
+        if isinstance(tables, str):
+            return InfeasibleMesh(mesh, tables), 0
+        search = MeshSearch(tables, question.overlap, layers, bubble, limit, shared, ends)
         best = yield from search.best()
         if isinstance(best, float):
             smallest = yield from search.smallest()
-            least = round(smallest.memory) + beside
+            least = round(smallest.memory)
             reason = f"each device would hold {human_bytes(least)} of {human_bytes(limit or 0)}"
-            return InfeasibleMesh(mesh, reason, least, least_seconds=best), space.shardings
+            return InfeasibleMesh(mesh, reason, least, least_seconds=best), tables.space.shardings
+        states, memory = tables.states(best.sharding), best.sharding
+        given = (array.name for array in question.problem.arguments)
+        common = tuple((name, spec_of(states[leader(name)])) for name in given)
+        for number, kind in enumerate(question.other_kinds):
+            runs = kind.problem.layers / question.problem.layers
+            own, asked = stage._replace(layers=layers * runs), question.of_kind(number, common)
+            apart = yield from _tables(asked, mesh, prices, shared, own, question)
+            if isinstance(apart, str):
+                return InfeasibleMesh(mesh, apart), 0
+            _, sharding = yield apart, Multipliers()
+            others.append((apart, sharding, runs))
+            memory = memory.beside(sharding, runs, is_last=False)
     except TooWideError:
         return InfeasibleMesh(mesh, "too many shardings to search", is_skipped=True), 0
-    machine, states = question.machine, tables.states(best.sharding)
-    parts = tables.communication(best.sharding)
-    sharding = tables.summed(best.sharding, parts)
+    if limit is not None and memory.memory > limit:
+        reason = f"each device would hold {human_bytes(round(memory.memory))} of {human_bytes(limit)}"
+        return InfeasibleMesh(mesh, reason, round(memory.memory)), tables.space.shardings
+    parts, work_beside = tables.communication(best.sharding), list[tuple[Phase, float]]()
+    flops = tables.flops_of(best.sharding)
+    for apart, sharding, runs in others:
+        parts += [(*part[:2], runs * part[2], part[3]) for part in apart.communication(sharding)]
+        work_beside += [(phase, runs * seconds) for phase, seconds in apart.work_of(sharding)]
+        flops += runs * apart.flops_of(sharding)
+    parts.sort(key=itemgetter(3))
+    sharding = tables.summed(best.sharding, parts, work_beside)
     by_axes = sums_of((axes, seconds * layers) for _, axes, seconds, _ in parts)
     time = step_time(sharding, question.overlap, layers, bubble)
     time = replace(time, communication=tuple(by_axes.items()))
-    arrays, leader = question.problem.arrays, question.roles.leader
-    names = dict.fromkeys(array.name for array in arrays if array.name not in question.unnamed)
+    arrays = (array.name for array in question.problem.arrays if array.name not in question.unnamed)
+    specs = {name: spec_of(states[leader(name)]) for name in arrays}
+    for apart, sharding_apart, _ in others:
+        own_states = apart.states(sharding_apart)
+        specs |= {
+            name: spec_of(own_states[name])
+            for name in apart.program.rules.roles.parameters
+            if name not in specs
+        }
     dtype = question.problem.result.dtype
     peak = machine.device.flops_per_second(dtype)
     # The longer of the work and of the communication, be it waited for or hidden, by what takes longest.
-    flops, traffic = tables.longest(sharding)
-    bound = local_bound(flops, traffic, dtype, machine.device)
+    bound = local_bound(*tables.longest(sharding), dtype, machine.device)
     if is_mostly_sent(*overlapping(sharding, question.overlap)):
         bound = axes_words(max(time.communication, key=itemgetter(1))[0])
     if machine.family.lacks_links and time.communication:
@@ -525,14 +551,15 @@ def _of_stage(
     possible = (peak or 0.0) * machine.devices * time.seconds
     share, runs = machine.reached if question.training else None, layers * (1 + bubble)
     crossing = {*_across(prices.placed)}
-    within = tables.summed(best.sharding, [part for part in parts if crossing.isdisjoint(part[1])])
+    apart_parts = [part for part in parts if crossing.isdisjoint(part[1])]
+    within = tables.summed(best.sharding, apart_parts, work_beside)
     row = MeshSharding(
         mesh,
         prices.placed,
-        specs=tuple((name, spec_of(states[leader(name)])) for name in names),
+        specs=tuple(specs.items()),
         time=time,
-        flops=tables.flops_of(sharding) * question.problem.layers,
-        memory_bytes=round(sharding.memory) + beside,
+        flops=flops * layers,
+        memory_bytes=round(memory.memory),
         bound=bound,
         utilisation=question.flops / possible if possible else None,
         least_seconds=best.least,
@@ -543,7 +570,35 @@ def _of_stage(
         ring=tables.ring(sharding),
         within_seconds=step_time(within, question.overlap, layers, bubble).seconds,
     )
-    return row, space.shardings
+    return row, tables.space.shardings
+
+
+def _tables(
+    question: SearchQuestion,
+    mesh: Mesh,
+    prices: Prices,
+    shared: SharedState,
+    stage: PipelineStage,
+    others: SearchQuestion | None = None,
+    *,
+    keeps: bool = True,
+) -> Search[ProgramTables | str]:
+    """The tables of the layers of a stage, without the arrays that `others` count as theirs, or why work
+    cannot be split. A part that `keeps` no activations for its layers holds each up to its last use."""
+    counted = {} if others is None else {name: others.shapes[name] for name in others.held}
+    kept = question.activations if question.training else ()
+    held = {
+        name: max(1.0, copies * stage.layers / question.problem.layers)
+        * (stage.in_flight if name in kept else 1)
+        for name, copies in question.held.items()
+        if counted.get(name) != question.shapes[name] and (keeps or name not in kept)
+    }
+    rules = ShardingRules(question.axes, mesh, question.roles)
+    space = shared.spaces.of(question.step, rules, held)
+    if isinstance(space, str):
+        return space
+    tables: ProgramTables = yield PlacedProgram(space, rules, prices, held, stage)
+    return tables.uneven or tables
 
 
 def mesh_shapes(axes: Sequence[SearchAxis], devices: int) -> tuple[Mesh, ...]:
@@ -630,6 +685,7 @@ class MeshSearch:
     bubble: float
     limit: int | None
     shared: SharedState = field(default_factory=SharedState)
+    ends: ProgramSharding | None = None
 
     def best(self) -> Search[StepSharding | float]:
         """The fastest that fits; where none does, the least seconds that any takes."""
@@ -662,9 +718,16 @@ class MeshSearch:
 
     def smallest(self) -> Search[ProgramSharding]:
         little = LITTLE, LITTLE
-        smallest: tuple[float, ProgramSharding]
-        smallest = yield self.tables, Multipliers(little, little, little, memory=1.0)
-        return smallest[1]
+        _, smallest = yield from self._with_ends(Multipliers(little, little, little, memory=1.0))
+        return smallest
+
+    def _with_ends(self, by: Multipliers) -> Search[tuple[float, ProgramSharding]]:
+        """The least sum of a layer and its part of the ends, and a sharding that has it."""
+        bound, sharding = yield self.tables, by
+        if self.ends is None:
+            return bound, sharding
+        once = 1 / (self.layers * self.tables.program.stage.stages)
+        return bound + once * self.ends.seconds(by), sharding.beside(self.ends, once, is_last=True)
 
     def _fits(self, sharding: StepSharding) -> bool:
         fits = self.limit is None or sharding.sharding.memory <= self.limit
@@ -720,7 +783,8 @@ class MeshSearch:
             work = max(1 - shares[0], LITTLE), max(1 - shares[1], LITTLE)
             hidden = max(shares[0], LITTLE), max(shares[1], LITTLE)
             exposed = hidden if self.overlap == "all" else exposed
-        bound, sharding = yield self.tables, Multipliers(work, exposed, hidden, price / self.layers)
+        by = Multipliers(work, exposed, hidden, price / self.layers)
+        bound, sharding = yield from self._with_ends(by)
         time = step_time(sharding, self.overlap, self.layers, self.bubble)
         least = 0.0 if price else bound * self.layers * (1 + self.bubble) / (1 + LITTLE)
         return StepSharding(sharding, time, least)

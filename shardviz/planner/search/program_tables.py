@@ -100,8 +100,8 @@ class PlacedProgram(NamedTuple):
 class ProgramSharding:
     """A state of every array that leads and a split of every statement's work, by their numbers, and the
     figures for one layer: seconds by pass of `work`, and of communication, `exposed` or `hidden` (beside the
-    work of other layers). `memory` are the bytes that a device keeps through the step, and those of the
-    largest statement beside them."""
+    work of other layers). `memory` are the bytes that a device holds at once: `static` ones through the step,
+    `activations` or the `gradients` that take their place, and those of the largest statement."""
 
     leaders: Numbers
     splits: Numbers
@@ -109,6 +109,34 @@ class ProgramSharding:
     exposed: Passes
     hidden: Passes
     memory: float
+    static: float
+    activations: float
+    gradients: float
+
+    def seconds(self, by: Multipliers) -> float:
+        """The sum of its seconds by multipliers."""
+        sides = (by.work, self.work), (by.exposed, self.exposed), (by.hidden, self.hidden)
+        return sum(weights[0] * own[0] + weights[1] * own[1] for weights, own in sides)
+
+    def beside(self, other: ProgramSharding, times: float, *, is_last: bool) -> ProgramSharding:
+        """The figures with another part of the same step, which runs so many `times` for each layer. The
+        backward pass of the last part is before that of the layers."""
+
+        def both(own: Passes, more: Passes) -> Passes:
+            return own[0] + times * more[0], own[1] + times * more[1]
+
+        meanwhile = other.gradients if is_last else max(other.activations, other.gradients)
+        kept = self.activations if is_last else max(self.activations, self.gradients)
+        return replace(
+            self,
+            work=both(self.work, other.work),
+            exposed=both(self.exposed, other.exposed),
+            hidden=both(self.hidden, other.hidden),
+            memory=max(self.memory + other.static + meanwhile, self.static + kept + other.memory),
+            static=self.static + other.static,
+            activations=self.activations + other.activations * (not is_last),
+            gradients=self.gradients + other.gradients,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,12 +188,20 @@ class ProgramTables:
         longest = places[self.work[places].argmax()]
         return float(self.flops[longest]), float(self.traffic[longest])
 
-    def summed(
-        self, sharding: ProgramSharding, parts: Sequence[tuple[Phase, Axes, float, bool]]
-    ) -> ProgramSharding:
-        """A sharding with its figures, of these parts of its communication, as exact sums."""
+    def work_of(self, sharding: ProgramSharding) -> list[tuple[Phase, float]]:
+        """The seconds of each statement's work."""
         seconds = self.work[self.space.split_starts + sharding.splits].tolist()
-        work = by_pass(zip((part.phase for part in self.space.problem.parts), seconds, strict=True))
+        return [*zip((part.phase for part in self.space.problem.parts), seconds, strict=True)]
+
+    def summed(
+        self,
+        sharding: ProgramSharding,
+        parts: Sequence[tuple[Phase, Axes, float, bool]],
+        others: Sequence[tuple[Phase, float]],
+    ) -> ProgramSharding:
+        """A sharding with its figures as exact sums: of these parts of its communication, and of its work and
+        that of `others`."""
+        work = by_pass((*self.work_of(sharding), *others))
         exposed, hidden = (
             by_pass((phase, seconds) for phase, _, seconds, own in parts if own == is_hidden)
             for is_hidden in (False, True)
@@ -444,13 +480,15 @@ def figures(
     copies = np.array([[one.program.held[name] for name in space.kept] for one in tables])
     rows = _kept_rows(space, tables) + leaders[:, space.kept_leaders]
     kept = np.take_along_axis(shards, rows, axis=1) * copies
-    others = np.minimum(*(kept[:, own].sum(axis=1) for own in space.kept_phases))
+    late = np.array([kept[:, own].sum(axis=1) for own in space.kept_phases])
     is_whole = np.array([one.program.stage.microbatches == 1 for one in tables])
     waiting = np.take_along_axis(shards, space.waiting_rows + leaders[:, space.waiting_leaders], axis=1)
     copies_beside = np.take_along_axis(shards, space.edges[5] + splits[:, statement], axis=1) * copied
     starts = np.searchsorted(statement, np.arange(len(space.statements)))
     largest = (waiting @ space.waits.T + np.add.reduceat(copies_beside, starts, axis=1)).max(axis=1)
-    memory = kept.sum(axis=1) - is_whole * others + largest
+    late[1] *= is_whole
+    static = kept.sum(axis=1) - late.sum(axis=0)
+    memory = static + late.max(axis=0) + largest
     by_pass = (np.array(own).T.tolist() for own in (working, exposed, hidden))
-    figures = zip(leaders, splits, *by_pass, memory.tolist(), strict=True)
-    return [ProgramSharding(n, s, tuple(w), tuple(e), tuple(h), m) for n, s, w, e, h, m in figures]
+    figures = zip(leaders, splits, *by_pass, np.array([memory, static, *late]).T.tolist(), strict=True)
+    return [ProgramSharding(n, s, tuple(w), tuple(e), tuple(h), *m) for n, s, w, e, h, m in figures]

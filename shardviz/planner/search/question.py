@@ -21,7 +21,7 @@ from shardviz.planner.statements.contraction_order import Order, contraction_ord
 from shardviz.planner.states.moves import remembered
 from shardviz.planner.states.prices import lacking_words
 from shardviz.planner.training import with_backward
-from shardviz.sharding import Mesh, PartitionSpec, array_bytes
+from shardviz.sharding import Mesh, PartitionSpec
 
 Overlap = Literal["none", "parameters", "all"]
 """The communication that can run beside the work of its pass (`priced_plan`), and is hidden behind it as far
@@ -38,7 +38,8 @@ class SearchQuestion:
     batch one after the other, a stage in `interleave` runs of its layers; the search chooses what is None.
     `unnamed` are results that the text gives no name, whose shardings a row leaves to the planner. A model
     has a `name`, and `tokens`, the sequences of a step and the tokens of each; `cached` are the arrays of a
-    layer that have these tokens where it decodes, and `beside` counts the parameters of no such layer."""
+    layer that have these tokens where it decodes. Its layers of other `kinds` share the shardings of the
+    arguments that they have in common; `ends` are its embedding, logits and loss."""
 
     problem: Problem
     machine: Machine
@@ -52,7 +53,8 @@ class SearchQuestion:
     name: str = ""
     tokens: tuple[int, int] = (0, 0)
     cached: tuple[str, ...] = ()
-    beside: int = 0
+    kinds: tuple[SearchQuestion, ...] = ()
+    ends: SearchQuestion | None = None
 
     def __post_init__(self) -> None:
         if self.overlap not in OVERLAPS:
@@ -141,6 +143,26 @@ class SearchQuestion:
         return roles_of(self.step)
 
     @cached_property
+    def other_kinds(self) -> tuple[SearchQuestion, ...]:
+        """Those of `kinds` in the same step."""
+        return tuple(replace(kind, training=self.training) for kind in self.kinds)
+
+    @cached_property
+    def own_ends(self) -> SearchQuestion | None:
+        """The `ends` in the same step; nothing of them is computed again."""
+        bare = self.training and self.training._replace(remat="none")
+        return self.ends and replace(self.ends, training=bare)
+
+    @remembered
+    def of_kind(self, number: int, specs: tuple[tuple[str, PartitionSpec], ...]) -> SearchQuestion:
+        """Layers of another kind, by its number, with the shardings of the arguments that both have."""
+        kind, own = self.other_kinds[number], {array.name: array.shape for array in self.problem.arguments}
+        arguments = kind.problem.arguments
+        common = {array.name for array in arguments if own.get(array.name) == array.shape}
+        given = {name: spec for name, spec in specs if name in common}
+        return replace(kind, problem=_respecified(kind.problem, given))
+
+    @cached_property
     def held(self) -> dict[str, float]:
         """The copies of an array that a device keeps through the step, by name: one for each layer, but of
         what is passed on and of the results' gradients one."""
@@ -161,7 +183,15 @@ class SearchQuestion:
         for old, new in step.updates if step.training is None else ():
             # A cache is there once, before its update and after it.
             copies[new] = copies.pop(old)
+        for kind in self.other_kinds:
+            for name, more in kind.held.items():
+                if copies.get(name, 0.0) >= layers and self.shapes[name] == kind.shapes[name]:
+                    copies[name] += more
         return copies
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {array.name: array.shape for part in self.step.parts for array in part.arrays}
 
     @cached_property
     def activations(self) -> list[str]:
@@ -172,21 +202,9 @@ class SearchQuestion:
     @cached_property
     def flops(self) -> int:
         """The operations of a step on all devices, without those that are computed again."""
-        return self.step.layers * _flops(part for part in self.step.parts if part.phase != "recomputed")
-
-    def beside_bytes(self, mesh: Mesh) -> int:
-        """The fewest bytes of a device for the parameters `beside` and their state: axes that have copies of
-        parameters may split the state alone."""
-        if not self.beside:
-            return 0
-        arguments = self.problem.arguments
-        dtype = next(argument.dtype for argument in arguments if argument.name in self.roles.parameters)
-        optimizer = self.training and self.training.optimizer
-        copied = {axis.name for axis in self.axes if axis.kind in ("data", "sequence")}
-        own = -(-self.beside // mesh.group_size(axis for axis in mesh.axis_names if axis not in copied))
-        of_state = -(-own // mesh.group_size(copied.intersection(optimizer.over))) if optimizer else 0
-        dtypes = optimizer.state_dtypes(dtype) if optimizer else ()
-        return array_bytes((own,), dtype) + sum(array_bytes((of_state,), each) for each in dtypes)
+        own = self.step.layers * _flops(part for part in self.step.parts if part.phase != "recomputed")
+        others = (*self.other_kinds, *([self.own_ends] if self.own_ends else []))
+        return own + sum(other.flops for other in others)
 
     def on(
         self, mesh: Mesh, specs: dict[str, PartitionSpec], remat: Remat | None, over: tuple[str, ...]

@@ -136,6 +136,9 @@ class ShardingRules:
             return [None]
         size = self.mesh.axis_size(axis.name)
         dividing: list[str | None] = [dim for dim in unique if array.shape[dims.index(dim)] % size == 0]
+        if axis.kind == "tensor" and array.name in self.roles.tables:
+            # Rows of a vocabulary (Megatron), as those of the logits' matrix.
+            dividing = [dim for dim in dividing if dim not in self.roles.width] or dividing
         if axis.kind == "fsdp":
             # A gather takes as long along any dimension: rules of logical axes have one for all matrices.
             dividing = [dim for dim in dividing if dim in self.roles.width] or dividing
