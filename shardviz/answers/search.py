@@ -59,7 +59,8 @@ def search_question(
     load: str = "",
     **options: Any,
 ) -> SearchQuestion:
-    """The question, checked; a `remat` of "any" is chosen, and `options` are those of `question_from_text`.
+    """The question, checked, without `axes` of usual ones; a `remat` of "any" is chosen, and `options` are
+    those of `question_from_text`.
 
     A `program` without an array is the name or the path of a model, for a step of `batch` sequences, by
     default one for each device, of `sequence` tokens; `of_layers` are those of its layers of which there are
@@ -67,6 +68,7 @@ def search_question(
     `serving_answer`. Raises `QuestionError` for an unknown model, for sizes of a model, for a batch or
     sequence of a program, and for words that state no question.
     """
+    axes = axes or ("data,tensor" if serve else "data,fsdp,tensor")
     if (cache or activations) and not serve:
         raise QuestionError("the dtypes of cache and activations are those of inference", "add --serve")
     if 0 in (batch, sequence):

@@ -45,6 +45,7 @@ with LazyImports():
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from shardviz.models.serving import ServedMesh
     from shardviz.planner.pricing.costs import Sweep
     from shardviz.planner.ranking import Candidate
     from shardviz.render.palette import Palette
@@ -239,26 +240,30 @@ def vary(
 
 @dataclass(frozen=True, repr=False)
 class SearchReport(Shown):
-    """The answer of `shardviz search`: `ranking` has every mesh with its best sharding, the fastest first."""
+    """The answer of `shardviz search`: `ranking` has every mesh with its best sharding, the fastest first,
+    and `served` the first of them with the tokens of a model, if it serves."""
 
     ranking: mesh_ranking.MeshRanking
+    served: tuple[ServedMesh, ...] = ()
 
     @property
     def found(self) -> tuple[mesh_ranking.MeshSharding, ...]:
         return self.ranking.found
 
     def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
-        return search_view.search_view(self.ranking, width, palette, SHOWN_MESHES, verbose=verbose)
+        return search_view.search_view(
+            self.ranking, width, palette, SHOWN_MESHES, verbose=verbose, served=self.served
+        )
 
     def document(self) -> dict[str, Any]:
-        return search_document(self.ranking)
+        return search_document(self.ranking, served=self.served)
 
 
 def search(
     program: str,
     *,
     machine: MachineLike,
-    axes: str = "data,fsdp,tensor",
+    axes: str = "",
     sizes: Mapping[str, int] | str | None = None,
     dtype: str = "bf16",
     keep: str = "",
@@ -271,6 +276,9 @@ def search(
     interleave: int | None = None,
     batch: int | None = None,
     sequence: int | None = None,
+    serve: bool = False,
+    cache: str = "",
+    activations: str = "",
 ) -> SearchReport:
     """Return the meshes and shardings that run a program fastest on a machine.
 
@@ -280,6 +288,7 @@ def search(
     - `keep`: fixed shardings, such as ``W1=_ tensor``.
     - `backward`, `remat`, `optimizer` and `frozen`: those of `explain`; a `remat` of "any" is chosen.
     - `microbatches` and `interleave` of a pipeline: None, and the best are found.
+    - `serve`: a token of a model, with a KV cache and activations in the dtypes `cache` and `activations`.
 
     Raises `QuestionError` for a question that cannot be read."""
     named = as_machine(machine)
@@ -301,5 +310,12 @@ def search(
         interleave=interleave,
         batch=batch,
         sequence=sequence,
+        serve=serve,
+        cache=cache,
+        activations=activations,
     )
-    return SearchReport(mesh_ranking.with_smallest_machine(mesh_ranking.best_meshes(question)))
+    answer = mesh_ranking.best_meshes(question)
+    answer, served = (
+        searching.served_meshes(answer, program, SHOWN_MESHES) if serve else (answer, list["ServedMesh"]())
+    )
+    return SearchReport(mesh_ranking.with_smallest_machine(answer), tuple(served))

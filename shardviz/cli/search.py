@@ -100,9 +100,8 @@ def command(
     if machine is None:
         raise QuestionError("a search needs a machine", "add --machine v5p:4x4x8, or another")
     words = given | {"sizes": given["sizes"] or "", "backward": given["backward"] == "yes"}
-    axes = axes or ("data,tensor" if given["serve"] else "data,fsdp,tensor")
     question = search.search_question(
-        program, machine_file.named_machine(machine), axes, of_layers=compiled is not None, **words
+        program, machine_file.named_machine(machine), axes or "", of_layers=compiled is not None, **words
     )
     if save is not None and not question.name:
         raise QuestionError(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import shardviz
+from shardviz.cli.group import run
 from shardviz.errors import QuestionError
 
 MLP = "btd,df->btf; btf,fd->btd"
@@ -29,3 +32,12 @@ def test_a_machine_is_needed():
 def test_what_is_refused(words, message):
     with pytest.raises(QuestionError, match=message):
         shardviz.search(MLP, machine="v5e:2x4", sizes=SIZES, **words)
+
+
+def test_a_model_that_serves_has_the_answer_of_the_command(capsys):
+    words = ["search", "gpt2", "--machine", "v5e:2x2", "--serve", "--batch", "8", "--cache", "s8"]
+    assert run([*words, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    report = shardviz.search("gpt2", machine="v5e:2x2", serve=True, batch=8, cache="s8")
+    assert json.loads(json.dumps(report.document())) == printed
+    assert "tokens/s per device" in str(report)
