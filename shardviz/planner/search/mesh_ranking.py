@@ -431,6 +431,7 @@ def _best_stages(
     if one.stages == 1:
         microbatches, interleave = microbatches if question.training else 1, 1
     looked_at: dict[tuple[int, int], Outcome] = {}
+    ends: dict[int, tuple[ProgramTables, ProgramSharding]] = {}
 
     def look_at(count: int, runs: int) -> Search[None]:
         is_usual = count > 0 and examples % count == 0 and one.layers % runs == 0 and runs <= MAX_INTERLEAVE
@@ -438,7 +439,7 @@ def _best_stages(
         is_asked = microbatches in (None, count) and interleave in (None, runs)
         if (count, runs) not in looked_at and is_asked and (is_usual or not looked_at):
             stage = one._replace(microbatches=count, interleave=runs)
-            looked_at[count, runs] = yield from _of_stage(question, mesh, prices, stage, shared)
+            looked_at[count, runs] = yield from _of_stage(question, mesh, prices, stage, shared, ends)
 
     usual = gcd(4 * one.stages, examples)
     here = microbatches or (usual if one.stages > 1 else 1), interleave or 1
@@ -477,21 +478,29 @@ def _best_stages(
 
 
 def _of_stage(
-    question: SearchQuestion, mesh: Mesh, prices: Prices, stage: PipelineStage, shared: SharedState
+    question: SearchQuestion,
+    mesh: Mesh,
+    prices: Prices,
+    stage: PipelineStage,
+    shared: SharedState,
+    known: dict[int, tuple[ProgramTables, ProgramSharding]],
 ) -> Search[Outcome]:
+    """The best in such stages; the ends of a model are `known`, or become so, by the number of microbatches."""
     layers, bubble, machine = stage.layers, stage.bubble, question.machine
     limit, ends, leader = machine.device.limit_bytes, None, question.roles.leader
     # The other parts of a model, with their runs for each layer.
     others: list[tuple[ProgramTables, ProgramSharding, float]] = []
     try:
         if (asked := question.own_ends) is not None:
-            once = PipelineStage("", 1, 1.0, stage.microbatches)
-            apart = yield from _tables(asked, mesh, prices, shared, once, keeps=False)
-            if isinstance(apart, str):
-                return InfeasibleMesh(mesh, apart), 0
-            _, ends = yield apart, Multipliers()
+            if (count := stage.microbatches) not in known:
+                once = PipelineStage("", 1, 1.0, count)
+                apart = yield from _tables(asked, mesh, prices, shared, once, keeps=False)
+                if isinstance(apart, str):
+                    return InfeasibleMesh(mesh, apart), 0
+                known[count] = apart, (yield apart, Multipliers())[1]
+            _, ends = known[count]
             # Stages are balanced with them.
-            others.append((apart, ends, 1 / (layers * stage.stages)))
+            others.append((*known[count], 1 / (layers * stage.stages)))
         tables = yield from _tables(question, mesh, prices, shared, stage)
         if isinstance(tables, str):
             return InfeasibleMesh(mesh, tables), 0
