@@ -279,6 +279,7 @@ def search(
     serve: bool = False,
     cache: str = "",
     activations: str = "",
+    load: str = "",
 ) -> SearchReport:
     """Return the meshes and shardings that run a program fastest on a machine.
 
@@ -289,6 +290,7 @@ def search(
     - `backward`, `remat`, `optimizer` and `frozen`: those of `explain`; a `remat` of "any" is chosen.
     - `microbatches` and `interleave` of a pipeline: None, and the best are found.
     - `serve`: a token of a model, with a KV cache and activations in the dtypes `cache` and `activations`.
+    - `load`: that of a model's fullest expert, over the mean: ``1.5``.
 
     Raises `QuestionError` for a question that cannot be read."""
     named = as_machine(machine)
@@ -313,9 +315,12 @@ def search(
         serve=serve,
         cache=cache,
         activations=activations,
+        load=load,
     )
     answer = mesh_ranking.best_meshes(question)
     answer, served = (
-        searching.served_meshes(answer, program, SHOWN_MESHES) if serve else (answer, list["ServedMesh"]())
+        searching.served_meshes(answer, program, SHOWN_MESHES, load=load)
+        if serve
+        else (answer, list["ServedMesh"]())
     )
     return SearchReport(mesh_ranking.with_smallest_machine(answer), tuple(served))
