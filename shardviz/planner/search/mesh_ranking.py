@@ -485,7 +485,7 @@ def _of_stage(
     shared: SharedState,
     known: dict[int, tuple[ProgramTables, ProgramSharding]],
 ) -> Search[Outcome]:
-    """The best in such stages; the ends of a model are `known`, or become so, by the number of microbatches."""
+    """The best in such stages; a model's ends are `known`, or become so, by the number of microbatches."""
     layers, bubble, machine = stage.layers, stage.bubble, question.machine
     limit, ends, leader = machine.device.limit_bytes, None, question.roles.leader
     # The other parts of a model, with their runs for each layer.
