@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json
 from shardviz.documents.fields import KINDS, schema_of
 from shardviz.lazy_names import LazyImports
@@ -17,8 +16,7 @@ with LazyImports():
     from shardviz.targets import hardware
 
 
-@click.command("targets", cls=ExampleCommand)
-@options.long_output
+@options.command("targets")
 def targets(output: CommandOutput) -> None:
     """List the values of --target and what each needs. No TPU or GPU has to be present."""
     groups = hardware.target_groups()
@@ -29,9 +27,7 @@ def targets(output: CommandOutput) -> None:
     )
 
 
-@click.command("info", cls=ExampleCommand)
-@options.flag("--clear-cache", "Remove the compiled programs that are kept on disk.")
-@options.output
+@options.command("info")
 def info(clear_cache: bool, output: CommandOutput) -> None:
     """Show the versions that answers depend on, and the cache of compiled programs.
 
@@ -47,9 +43,8 @@ def info(clear_cache: bool, output: CommandOutput) -> None:
     )
 
 
-@click.command("schema", cls=ExampleCommand)
+@options.command("schema")
 @click.argument("kind", required=False, type=click.Choice([*KINDS]), metavar="[KIND]")
-@options.plain
 @click.pass_context
 def schema(ctx: click.Context, kind: str | None) -> None:
     """Print the schema of a KIND of document, in JSON Schema 2020-12; without KIND list the kinds."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.hlo import STDIN, note_unread, read_text
 from shardviz.cli.output import CommandOutput
 from shardviz.cli.process import ExitCode
@@ -36,22 +35,9 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh
 
 
-@click.command("diff", cls=ExampleCommand)
+@options.command("diff")
 @click.argument("old")
 @click.argument("new")
-@options.option("--mesh", "NAME=SIZE,…", "Axes of the mesh; default: inferred from the texts' groups.")
-@options.field(
-    "targets", default=None, help="Target of functions; OLD's and NEW's, separated by a comma, may differ."
-)
-@options.field("axis_types")
-@options.machine
-@options.option(
-    "--fail-on",
-    "LIMIT,…",
-    "Exit with 1 if a limit is exceeded, such as new-collective, bytes+5%, seconds+2ms, memory+1GiB.",
-)
-@options.timeout
-@options.long_output
 def command(
     old: str,
     new: str,

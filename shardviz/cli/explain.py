@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import TargetSession
 from shardviz.errors import QuestionError
-from shardviz.forms.form import SPECS
 from shardviz.lazy_names import LazyImports
 
 with LazyImports():
@@ -37,53 +35,12 @@ RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
 WHOLE = 0
 """The value of `--step` without one."""
-_limit = options.count("--limit", "Number of shardings to list.", 1, default=20)
 
 
-@click.command("explain", cls=ExampleCommand)
-@options.program("einsum")
-@options.problem(
-    options.option(
-        SPECS.flag,
-        "[SPECS]",
-        f"{SPECS.help} Without a value, or without --specs, all shardings are ranked; "
-        "? ranks only the shardings of that operand or dimension.",
-        is_flag=False,
-        flag_value=RANKED,
-        type=click.UNPROCESSED,
-    )
+@options.command(
+    "explain", {"specs": {"flag_value": RANKED, "type": click.UNPROCESSED}, "step": {"flag_value": WHOLE}}
 )
-@_limit
-@options.count("--why", "Show step N of the plan in full: reason, arithmetic, links, arrays.", 1)
-@options.count(
-    "--step",
-    "Play the plan's step N on small numbers, a collective round by round; without N the whole plan.",
-    metavar="[N]",
-    is_flag=False,
-    flag_value=WHOLE,
-)
-@options.option(
-    "--vary",
-    "NAME=FIRST:LAST",
-    "Chart compute and communication over sizes of a dimension or mesh axis, by powers of two; b=1Ki:1Mi:4: "
-    "by powers of four.",
-)
-@options.option(
-    "--versus", "SPECS", "Compare with these shardings of the same arrays: time, bytes, memory, collectives."
-)
-@options.links
-@options.flag("--time with_times", "Show when each operation runs on the targets' hardware, and live memory.")
-@options.flag("--no-layout", "Omit the pictures of the arrays.")
-@options.flag("--hlo with_hlo", "Also show each target's final program.")
-@options.algorithm
-@options.rounds
-@options.flag(
-    "--matmul with_matmul",
-    "With --step: show when each block is multiplied if the matmul overlaps the collective.",
-)
-@options.job
-@options.timeout
-@options.long_output
+@click.argument("einsum", callback=options.refuse_beside_example)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -168,16 +125,8 @@ def command(
         return _print_answer(answer, session, output, ctx.params)
 
 
-@click.command("rank", cls=ExampleCommand)
-@options.program("einsum")
-@options.problem(
-    options.option(
-        "--specs", "SPECS", "Shardings to rank; ? stands for every sharding of that operand or dimension."
-    ),
-    without=("targets", "backward", "remat", "optimizer", "frozen"),
-)
-@_limit
-@options.long_output
+@options.command("rank")
+@click.argument("einsum", callback=options.refuse_beside_example)
 def rank(
     einsum: str, specs: str | None, machine: str | None, limit: int, output: CommandOutput, **problem: Any
 ) -> int:
@@ -201,11 +150,9 @@ def _print_ranking(question: plans.PricedProblem, output: CommandOutput, limit: 
     return ExitCode.FINE
 
 
-@click.command("sweep", cls=ExampleCommand)
-@options.program("einsum")
+@options.command("sweep")
+@click.argument("einsum", callback=options.refuse_beside_example)
 @click.argument("over", metavar="NAME=FIRST:LAST")
-@options.problem(options.of_field(SPECS), without=("targets",))
-@options.long_output
 def sweep(
     einsum: str, over: str, specs: str | None, machine: str | None, output: CommandOutput, **problem: Any
 ) -> int:
@@ -227,12 +174,10 @@ def _print_sweep(question: plans.PricedProblem, over: str, output: CommandOutput
     return ExitCode.FINE
 
 
-@click.command("versus", cls=ExampleCommand)
+@options.command("versus")
 @click.argument("einsum")
 @click.argument("specs")
 @click.argument("others", metavar="OTHERS")
-@options.problem(lambda command: command, without=("targets",))
-@options.long_output
 def versus(
     einsum: str, specs: str, others: str, machine: str | None, output: CommandOutput, **problem: Any
 ) -> int:

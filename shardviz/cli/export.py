@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand, command_named
+from shardviz.cli.group import command_named
 from shardviz.cli.output import working
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import TargetSession
@@ -54,19 +54,9 @@ PRINTED |= {"verbose", "why", "with_hlo"}
 """Options that choose what of an answer a terminal shows."""
 
 
-@click.command("export", cls=ExampleCommand, context_settings={"ignore_unknown_options": True})
+@options.command("export", context_settings={"ignore_unknown_options": True})
 @click.argument("form", metavar="FORMAT", type=click.Choice((*FORMS, "site")))
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND…")
-@options.option(
-    "--as part",
-    None,
-    "The part to export: the jit program (problem), the plan in jax.shard_map (plan), a collective's rounds, "
-    "or a lesson's start.",
-    type=click.Choice(["problem", "plan", "rounds", "start"]),
-)
-@options.option("--from shared", "STRING", "A share string of a problem or a lesson, in place of a command.")
-@options.option("-o --output", "FILE", "The file to write; default: - (standard output).")
-@options.flag("--force", "Overwrite an existing file.")
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError, quote
@@ -47,18 +46,8 @@ LINES_AT_ONCE = 500
 HINT = "save all of compiled.as_text() again, as it is"
 
 
-@click.command("hlo", cls=ExampleCommand)
+@options.command("hlo")
 @click.argument("file")
-@options.option("--mesh", "NAME=SIZE,…", "Axes of the mesh; default: inferred from the program's groups.")
-@options.option("--device-order", "ID,…", "Device ids in the mesh's order, for showing groups.")
-@options.selection
-@options.trips
-@options.flag("--why", "Show why each collective is there, inferred from shapes and groups.")
-@options.machine
-@options.flag("--picture", "Show the program line by line instead.")
-@options.flag("--time with_times", "Show when each instruction runs instead, and live memory.")
-@options.save
-@options.long_output
 def command(
     file: str,
     mesh: str | None,

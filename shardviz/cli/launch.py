@@ -14,7 +14,7 @@ from tempfile import TemporaryFile
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import COMMANDS, ExampleCommand, command_named, commands_with
+from shardviz.cli.group import COMMANDS, command_named, commands_with
 from shardviz.cli.output import print_error
 from shardviz.cli.process import SIGNALLED, ExitCode, first_interrupt, on_signal
 from shardviz.errors import QuestionError, quote
@@ -25,9 +25,7 @@ END_S = 10.0
 LOOK_S = 0.05
 
 
-@click.command("launch", cls=ExampleCommand)
-@options.count("-n number", "Number of processes.", 1, MAX_PROCESSES, default=2)
-@options.count("--devices", "Simulated CPU devices per process.", 1, default=1)
+@options.command("launch")
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]")
 def command(number: int, devices: int, words: tuple[str, ...]) -> int:
     """Run a command of shardviz in N processes on this machine, as one job.

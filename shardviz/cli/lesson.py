@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_note, working
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
@@ -35,22 +34,8 @@ with LazyImports():
 POLL_S = 0.2
 
 
-@click.command("lesson", cls=ExampleCommand)
+@options.command("lesson")
 @click.argument("lessons", nargs=-1, metavar="[LESSON]…")
-@options.flag("--present", "For a class: large text, light theme, answers hidden until space is pressed.")
-@options.flag("--check", "Check LESSON, or all lessons; this runs the programs in their files.")
-@options.option("--hand-in name", "NAME", "Write your answers to a file under this name, for a teacher.")
-@options.option(
-    "--grade folder", "FOLDER", "Check what was handed in: a table, or CSV; with --check it runs texts."
-)
-@options.flag("--notebook", "Write LESSON as a notebook for Jupyter and Colab.")
-@options.option("-o --save file", "FILE", "The file to hand in, that of the CSV, or the notebook.")
-@options.option(
-    "--watch watched",
-    "FILE.py",
-    "Check what you write for LESSON at every save of FILE.py, which is made if it is not there.",
-)
-@options.output
 def command(
     lessons: tuple[str, ...],
     present: bool,

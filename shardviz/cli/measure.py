@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import TICK_S, CommandOutput, print_error, print_json, print_note, working
 from shardviz.cli.process import ExitCode, first_interrupt
 from shardviz.cli.target_session import join_job, started_worker
@@ -46,21 +45,8 @@ LEAST_PASSES = 6
 """How often a case runs at least: to warm up, to find how often, and three times on the clock."""
 
 
-@click.command("measure", cls=ExampleCommand)
+@options.command("measure")
 @click.argument("operations", default="all_gather,psum,psum_scatter,all_to_all,ppermute", metavar="[OP,…]")
-@options.field("mesh", default=None, help="Mesh axes; default: all devices along X.")
-@options.option("--axis axes", "X[,Y]", "Groups along these axes; may be given again.", multiple=True)
-@options.option(
-    "--sizes", "SIZES", "Bytes: 4KiB:256MiB by twos, 4KiB:256MiB:4 by fours.", default="4KiB:64MiB:4"
-)
-@options.dtype
-@options.count("--runs", "Runs per size.", 1, 1000, default=10)
-@options.count("--devices", "Simulate N devices on this host's CPU.", 1, 2048)
-@options.field("machine", help="Hardware or FILE.toml whose predictions are shown as well.")
-@options.option("-o --save", "FILE.toml", "Write the measurements to a machine file.")
-@options.job
-@options.timeout
-@options.output
 def command(
     operations: str,
     mesh: str | None,

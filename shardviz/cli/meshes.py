@@ -7,10 +7,8 @@ from typing import Any
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput
 from shardviz.errors import QuestionError, ShardvizError, quote
-from shardviz.forms.form import ProblemForm
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.notations import find_notation, parse_layout, write_all, write_sharding
@@ -27,11 +25,8 @@ with LazyImports():
 MAX_LISTED = 2**15
 
 
-@click.command("machine", cls=ExampleCommand)
+@options.command("machine")
 @click.argument("name", shell_complete=options.targets)
-@options.field("mesh", default=None, help="A mesh to place on the machine; default: none.")
-@options.device_order
-@options.long_output
 def machine(name: str, mesh: str | None, device_order: str | None, output: CommandOutput) -> None:
     """Show the figures of a machine, with their sources, and draw its chips and links.
 
@@ -46,16 +41,8 @@ def machine(name: str, mesh: str | None, device_order: str | None, output: Comma
     )
 
 
-@click.command("layout", cls=ExampleCommand)
+@options.command("layout")
 @click.argument("shape")
-@options.mesh
-@options.device_order
-@options.option(
-    "--spec", None, "Its sharding, in any notation: 'X _', \"P('X', None)\", 'A[I_X, J]'.", required=True
-)
-@options.dtype
-@options.flag("--devices", "Also list every device with its slices.")
-@options.output
 @click.pass_context
 def layout(ctx: click.Context, /, devices: bool, output: CommandOutput, **_: Any) -> None:
     """Draw which slice of an array each device holds; SHAPE is such as 16384x16384."""
@@ -79,17 +66,8 @@ def asked_layout(ctx: click.Context) -> Layout:
     )
 
 
-@click.command("translate", cls=ExampleCommand)
+@options.command("translate")
 @click.argument("text")
-@options.option("--to", "NOTATION", "Print only this notation, such as book or gspmd.")
-@options.option("--from origin", "NOTATION", "The notation of TEXT, if several fit.")
-@options.option(
-    "--mesh",
-    "NAME=SIZE,…",
-    f"Axes of the mesh; default: TEXT's own, or {ProblemForm.mesh} if that has TEXT's axes.",
-)
-@options.count("--rank", "The number of dimensions, if TEXT does not show it, as in '{replicated}'.", 0)
-@options.output
 def translate(
     text: str, to: str | None, origin: str | None, mesh: str | None, rank: int | None, output: CommandOutput
 ) -> None:

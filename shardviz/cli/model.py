@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_note, working
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import TargetSession
@@ -36,57 +35,8 @@ if TYPE_CHECKING:
     from shardviz.reports.target_result import TargetResult
 
 
-@click.command("model", cls=ExampleCommand)
+@options.command("model")
 @click.argument("source")
-@options.option(
-    "--rules",
-    "NAMES|FILE",
-    "Sharding rules: data, fsdp, tensor, expert, sequence, joined by +, or a file.",
-    required=True,
-)
-@options.option(
-    "--change changes",
-    "PATTERN=SPEC",
-    "A spec that overrides the rules, and what it changes; may be given several times.",
-    multiple=True,
-)
-@options.mesh
-@options.device_order
-@options.field("targets", default="none", help="Compilers to ask about one layer, comma-separated.")
-@options.machine
-@options.field("dtype", default=None, help="Dtype of the weights; default: the source's.")
-@options.count("--batch", "Sequences per step; default: one per shard of the batch.", 1)
-@options.count("--sequence", "Tokens per sequence; default: up to 4096.", 1)
-@options.option(
-    "--inputs",
-    "SPEC",
-    "Spec of the tokens [batch, sequence]; default: from the rules, else the batch over data and fsdp.",
-    default="",
-)
-@options.load
-@options.flag("--no-backward", "Plan only the forward pass: no gradients, no optimizer.")
-@options.field(
-    "remat",
-    default="layer",
-    help="What the backward pass recomputes: all of a layer (layer), all but its matmuls (dots), or nothing "
-    "(none).",
-)
-@options.field(
-    "optimizer",
-    default="adam",
-    help="none, sgd or adam; adam,moments=bf16,over=X has bf16 moments, also sharded over X.",
-)
-@options.flag(
-    "--serve", "Inference: the time of a token and of a prompt, by batch, in place of a train step."
-)
-@options.option(
-    "--cache", "DTYPE", "Dtype of the KV cache, with --serve; default: the activations'.", default=""
-)
-@options.option(
-    "--activations", "DTYPE", "Dtype of the activations, with --serve; default: the source's.", default=""
-)
-@options.timeout
-@options.long_output
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -162,13 +112,8 @@ def command(
         return session.exit_code
 
 
-@click.command("checkpoint", cls=ExampleCommand)
+@options.command("checkpoint")
 @click.argument("folder")
-@options.field("mesh", default=None, help="The mesh to restore on; default: the one it was saved on.")
-@options.device_order
-@options.option("--rules", "NAMES|FILE", "Sharding rules to restore by; default: the saved specs.")
-@options.field("dtype", default=None, help="Dtype of the arrays of which no file says it.")
-@options.long_output
 def checkpoint(
     folder: str,
     mesh: str | None,

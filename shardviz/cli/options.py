@@ -1,26 +1,31 @@
-"""Options that several commands share, each defined once."""
+"""The options of the commands: the lines of `options.txt` as click has them, and what several commands do
+with their values."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import reduce, wraps
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from shardviz.cli.output import MIN_WIDTH, CommandOutput
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.output import CommandOutput
 from shardviz.cli.streams import write_ascii
 from shardviz.errors import QuestionError, ShardvizError, quote
-from shardviz.forms.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, TABLE_KEYS, YES_OR_NO, FormField
+from shardviz.forms.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, SPECS, TABLE_KEYS, YES_OR_NO, FormField
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import Target, parse_targets
 
 with LazyImports():
     from shardviz.answers import plans
+    from shardviz.collectives import operations
     from shardviz.devices import job as devices_job
     from shardviz.documents import summaries
     from shardviz.forms import examples
@@ -31,14 +36,14 @@ with LazyImports():
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from shardviz.collectives.operation import Parameter
     from shardviz.planner.problem import Problem
     from shardviz.reports.changes import ReportSummary
     from shardviz.sharding import Mesh
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-Command = Callable[[Callable[..., Any]], Callable[..., Any]]
-"""What makes another function of the function of a command."""
+Settings = Mapping[str, Mapping[str, Any]]
+"""What click has to know of some options beyond `options.txt`, by the names of their parameters."""
 
 
 class Count(click.IntRange):
@@ -61,24 +66,6 @@ class Seconds(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
         return number
-
-
-def option(names: str, metavar: str | None, words: str, **more: Any) -> Callable[[F], F]:
-    """An option by its names, such as ``--op ops``, with the `words` of its help, which a default ends."""
-    shown = bool(more.get("default"))
-    return click.option(*names.split(), metavar=metavar, help=words, show_default=shown, **more)
-
-
-def flag(names: str, words: str) -> Callable[[F], F]:
-    """An option without a value, as `option` has it."""
-    return click.option(*names.split(), is_flag=True, help=words)
-
-
-def count(
-    names: str, words: str, least: int | None = None, most: int | None = None, **more: Any
-) -> Callable[[F], F]:
-    """An option that is a whole number between two limits, as `option` has it."""
-    return option(names, more.pop("metavar", "N"), words, type=Count(least, most), **more)
 
 
 def is_given(ctx: click.Context, option: str) -> bool:
@@ -136,141 +123,6 @@ def refuse_both(options: Mapping[str, bool], hint: str = "leave out one of them"
         raise QuestionError(f"{first} and {others[0]} cannot be combined", hint)
 
 
-def _all(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    def add(command: F) -> F:
-        return reduce(lambda done, option: option(done), reversed(options), command)
-
-    return add
-
-
-def _gathered(name: str, of: Callable[..., Any], names: str, *options: Callable[[Any], Any]) -> Command:
-    """Options that a command gets as one value of that name, which `of` makes of theirs, by their `names`."""
-
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def gathering(*given: Any, **more: Any) -> Any:
-            made = of(*[more.pop(option) for option in names.split()])
-            return command(*given, **{name: made}, **more)
-
-        return _all(*options)(gathering)
-
-    return add
-
-
-_METAVARS = {"targets": "NAME,…", "spec": "SPEC", "specs": "SPECS"}
-"""The metavars of fields that name none, where their value is more than a name."""
-_COMPLETIONS = {"targets": targets, "machine": targets, "algorithm": _names(_algorithms)}
-
-
-def of_field(field: FormField, **changes: Any) -> Callable[[F], F]:
-    """The option of a form's field; `changes` are this command's own words for it."""
-    metavar = field.metavar or _METAVARS.get(field.name, "NAME")
-    words: dict[str, Any] = {"default": field.default or None, "metavar": metavar, "help": field.help}
-    if field.choices == YES_OR_NO:
-        words = {"flag_value": YES_OR_NO[1], "type": str, "default": field.default, "help": field.help}
-    elif field.choices:
-        words |= {"type": click.Choice(field.choices), "metavar": field.metavar}
-    words |= {"shell_complete": _COMPLETIONS.get(field.name)} | changes
-    return click.option(
-        field.flag, show_default="flag_value" not in words and words["default"] is not None, **words
-    )
-
-
-def field(name: str, **changes: Any) -> Callable[[F], F]:
-    """The option of a problem's field of that name, as `of_field` has it."""
-    return of_field(PROBLEM_FIELDS[name], **changes)
-
-
-mesh, device_order, machine = map(field, ("mesh", "device_order", "machine"))
-load = option(
-    "--load",
-    "FACTOR[,CAPACITY]",
-    "Tokens of a model's fullest expert, by the mean; perhaps the most that an expert takes, too: 1.5,1.25.",
-    default="",
-)
-dtype = field("dtype", metavar="NAME", help="Element type, such as f32 or int8.")
-"""That of one array; those of a problem are the field's."""
-algorithm = of_field(COLLECTIVE_FIELDS["algorithm"])
-
-
-def problem(specs: Callable[[F], F], without: Sequence[str] = (), **target: Any) -> Callable[[F], F]:
-    """The options of a problem beside its einsum; a command has its own `specs`, and words for `target`."""
-    own: dict[str, Callable[[Any], Any]] = {"specs": specs, "targets": field("targets", **target)}
-    names = [name for name in TABLE_KEYS if name not in ("einsum", *without)]
-    return _all(*(own.get(name) or field(name) for name in names))
-
-
-collective = _all(
-    *(of_field(field) for name, field in COLLECTIVE_FIELDS.items() if name not in ("op", "algorithm")),
-    algorithm,
-)
-"""The options of a collective beside its operation."""
-timeout = option(
-    "--timeout",
-    "SECONDS",
-    "Time limit per target; inf for none.",
-    type=Seconds(0, min_open=True),
-    default=300.0,
-)
-job = _gathered(
-    "job",
-    lambda *given: devices_job.job_address(*given),
-    "coordinator processes process",
-    option(
-        "--coordinator",
-        "HOST:PORT",
-        "Address of process 0: its host and a free port; default: JAX's, under srun, mpirun, Kubernetes and "
-        "on Cloud TPU.",
-    ),
-    count("--processes", "Number of processes in the job.", 1),
-    count("--process", "Number of this process, from 0.", 0),
-)
-"""The options of a job of several processes, which a command gets as a `JobAddress`."""
-links = _all(
-    option("--latency", "TIME", "Latency per hop of a collective; default: 1us."),
-    option(
-        "--bandwidth", "RATE", "Bandwidth per link, one way; default: the target's, or a TPU v5e's 45GB/s."
-    ),
-)
-"""The links that a collective runs over."""
-rounds = _all(
-    count("--round number", "Show one round; 0 is the state before the first."),
-    flag("--compare", "Show a table of all algorithms instead."),
-)
-"""The part of a collective that is shown, and how."""
-
-
-selection = _gathered(
-    "selection",
-    lambda *given: entries.Selection(*given),
-    "sort top ops axes least_bytes source",
-    option(
-        "--sort",
-        None,
-        "Order: most expensive first, program order, or most bytes sent.",
-        type=click.Choice(("cost", "order", "bytes")),
-        default="cost",
-    ),
-    count("--top", "Number of lines of collectives to show.", 1),
-    option("--op ops", "OP", "Show only this operation; may be repeated.", multiple=True),
-    option("--axis axes", "AXIS", "Show only this mesh axis; may be repeated.", multiple=True),
-    option(
-        "--min-bytes least_bytes",
-        "SIZE",
-        "Show only what moves at least SIZE over all runs.",
-        callback=lambda _ctx, _param, least: 0 if least is None else quantities.SIZE.parse(least),
-    ),
-    option(
-        "--source",
-        "PLACE",
-        "Show only what comes from a file, a line such as step.py:12, a scope or an argument.",
-        default="",
-    ),
-)
-"""The options of what is listed of a program, which a command gets as a `Selection`."""
-trips = option("--trips", "LOOP=N,…", "Trip counts of loops, if the program does not show them.")
-
-
 def _summary_path(ctx: click.Context, param: click.Parameter, name: str | None) -> Path | None:
     """The file of a summary: one that is not there, is empty or has another summary. It is looked at before
     anything is compiled, and a program that was named by mistake is not lost."""
@@ -294,31 +146,12 @@ def _summary_path(ctx: click.Context, param: click.Parameter, name: str | None) 
     return path
 
 
-save = option(
-    "--save",
-    "FILE",
-    "Also save all collectives, seconds and memory to FILE, for shardviz diff.",
-    callback=_summary_path,
-)
-
-
 def keep(path: Path, summary: ReportSummary, unread: Sequence[str]) -> None:
     """Write a program, or several that run one after the other. Raises `QuestionError` where that fails, and
     where not all of them could be read: what is kept would be short."""
     if unread:
         raise QuestionError(f"{quote(str(path))} is not written: {unread[0]}", "it would be incomplete")
     summaries.save_summary(summary, path)
-
-
-plain = option(
-    "--plain",
-    None,
-    "Write only ASCII: no box drawing, no Greek letters.",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=lambda ctx, _param, wanted: write_ascii() if wanted and not ctx.resilient_parsing else None,
-)
 
 
 def _take_example(ctx: click.Context, _param: click.Parameter, name: str | None) -> None:
@@ -333,47 +166,155 @@ def _take_example(ctx: click.Context, _param: click.Parameter, name: str | None)
     ctx.default_map = {"program": fields["einsum"], **fields}
 
 
-def _refuse_beside_example(ctx: click.Context, param: click.Parameter, given: str) -> str:
+def refuse_beside_example(ctx: click.Context, param: click.Parameter, given: str) -> str:
+    """The program that a user gave. Raises `QuestionError` for one beside an example, which has its own."""
     source = ctx.get_parameter_source(param.name or "")
     if ctx.default_map and source is click.core.ParameterSource.COMMANDLINE:
         raise QuestionError(f"{quote(given)} and --example cannot be combined", "leave out one of them")
     return given
 
 
-def program(name: str) -> Callable[[F], F]:
-    """The argument that is a program, called `name`, or an example, which brings its own options."""
-    return _all(
-        click.argument(name, callback=_refuse_beside_example),
-        option(
-            "--example",
-            "[NAME]",
-            "An example layer with its mesh, sizes and specs; without a name, list all.",
-            is_flag=False,
-            flag_value="",
-            is_eager=True,
-            expose_value=False,
-            callback=_take_example,
-            shell_complete=_names(lambda: examples.named_examples()),
-        ),
-    )
+_SETTINGS: Settings = {
+    "example": {
+        "flag_value": "",
+        "is_eager": True,
+        "expose_value": False,
+        "callback": _take_example,
+        "shell_complete": _names(lambda: examples.named_examples()),
+    },
+    "least_bytes": {"callback": lambda *told: 0 if told[-1] is None else quantities.SIZE.parse(told[-1])},
+    "save": {"callback": _summary_path},
+    "plain": {
+        "is_eager": True,
+        "expose_value": False,
+        "callback": lambda ctx, _, is_so: write_ascii() if is_so and not ctx.resilient_parsing else None,
+    },
+}
+"""Those of sections that commands share."""
+_GATHERED: dict[str, tuple[str, Callable[..., Any]]] = {
+    "@job": ("job", lambda *given: devices_job.job_address(*given)),
+    "@selection": ("selection", lambda *given: entries.Selection(*given)),
+    "@output": ("output", CommandOutput),
+    "@long_output": ("output", lambda verbose, *given: replace(CommandOutput(*given), verbose=verbose)),
+}
+"""Sections that a command gets as one value: its name, and what makes it of theirs, in their order."""
+_COMPLETIONS = {"targets": targets, "machine": targets, "algorithm": _names(_algorithms)}
+_METAVARS = {"targets": "NAME,…", "spec": "SPEC"}
+"""The metavars of fields that name none, where their value is more than a name."""
 
 
-_OUTPUT = (
-    flag("--json as_json", "Print one JSON object instead."),
-    count("--width", "Columns to use; default: the terminal's.", MIN_WIDTH, 1000),
-    option("--color", None, "Colours.", type=click.Choice(["auto", "always", "never"]), default="auto"),
-    plain,
-)
-output = _gathered("output", CommandOutput, "as_json width color", *_OUTPUT)
-"""The options of the output, which a command gets as a `CommandOutput`."""
-long_output = _gathered(
-    "output",
-    CommandOutput,
-    "as_json width color verbose",
-    flag("-v --verbose", "Show everything: reasons, arithmetic, links, assumptions."),
-    *_OUTPUT,
-)
-"""The same of a command whose page is its answer alone unless everything is asked for."""
+def _read_table() -> dict[str, list[list[str]]]:
+    """The sections of `options.txt`, each with the cells of its lines."""
+    text = Path(__file__).with_name("options.txt").read_text(encoding="utf-8")
+    return {
+        name: [[cell.strip() for cell in re.split(r" \|(?= |$)", line)] for line in lines.splitlines()]
+        for name, lines in re.findall(r"^\[(@?\w+)\]\n((?:.+\n)+)", text, re.MULTILINE)
+    }
+
+
+_TABLE = _read_table()
+
+
+def command(
+    name: str, settings: Settings | None = None, **of_command: Any
+) -> Callable[[Callable[..., Any]], ExampleCommand]:
+    """Make a command of a function: its arguments, then the options of the section of that name."""
+
+    def make(function: Callable[..., Any]) -> ExampleCommand:
+        own, arguments = [*_options(name, settings)], getattr(function, "__click_params__", [])
+        for section in (word for words, *cells in _TABLE[name] if not cells for word in words.split()):
+            if section in _GATHERED:
+                function = _gathering(function, section)
+        function.__click_params__ = [*reversed(own), *arguments]  # type: ignore[attr-defined]
+        return click.command(name, cls=ExampleCommand, **of_command)(function)
+
+    return make
+
+
+def _gathering(function: Callable[..., Any], section: str) -> Callable[..., Any]:
+    """The function, which gets the options of a section as one value."""
+    name, made = _GATHERED[section]
+    parts = [str(option.name) for option in _options(section) if option.expose_value]
+
+    @wraps(function)
+    def gathering(*given: Any, **more: Any) -> Any:
+        value = made(*[more.pop(part) for part in parts])
+        return function(*given, **{name: value}, **more)
+
+    return gathering
+
+
+def _options(section: str, settings: Settings | None = None) -> Iterator[click.Option]:
+    """The options of a section, and of those that it names, in their order."""
+    known = _SETTINGS if section.startswith("@") else settings or {}
+    for names, *cells in _TABLE[section]:
+        if names.startswith("-"):
+            yield _option(names.split(), {}, cells, known)
+            continue
+        for name in names.split():
+            if name.startswith("@"):
+                yield from _options(name)
+            elif name == "parameters":
+                yield from map(_of_parameter, operations.PARAMETERS.values())
+            elif name == "collective":
+                others = (each for each in COLLECTIVE_FIELDS if each not in ("op", "algorithm"))
+                yield from (_of_field(COLLECTIVE_FIELDS[each]) for each in (*others, "algorithm"))
+            else:
+                own = {**COLLECTIVE_FIELDS, **PROBLEM_FIELDS, "specs": SPECS}[name]
+                yield _of_field(own, cells, known)
+
+
+def _of_parameter(parameter: Parameter) -> click.Option:
+    """The option of a parameter that only some collectives take."""
+    operation, *others = operations.takers(parameter)
+    text = f"{parameter.help}." if others else f"{operation}: {parameter.help}."
+    if parameter.kind is bool:
+        return click.Option([parameter.flag], is_flag=True, help=text)
+    kind = Count() if parameter.kind is int else parameter.kind
+    return click.Option([parameter.flag], type=kind, metavar=parameter.metavar, help=text)
+
+
+def _of_field(field: FormField, cells: Sequence[str] = (), settings: Settings | None = None) -> click.Option:
+    """The option of a form's field, for which a line may have other words in its cells."""
+    told: dict[str, Any] = {"default": field.default or None, "help": field.help}
+    if field.choices == YES_OR_NO:
+        told |= {"flag_value": YES_OR_NO[1], "type": str}
+    elif field.choices:
+        told |= {"type": click.Choice(field.choices), "metavar": field.metavar}
+    else:
+        told["metavar"] = field.metavar or _METAVARS.get(field.name, "NAME")
+    told["shell_complete"] = _COMPLETIONS.get(field.name)
+    return _option([field.flag], told, cells, settings or {})
+
+
+def _option(
+    names: Sequence[str], told: dict[str, Any], cells: Sequence[str], settings: Settings
+) -> click.Option:
+    """The option of a line: of its cells those that are not empty say more than what is `told` already."""
+    value, default, words = (*cells, "", "", "")[:3]
+    told |= _kind(value) if value or not told else {}
+    told |= {"help": words} if words else {}
+    if default:
+        told["default"] = None if default == "-" else default.strip('"')
+    told["show_default"] = bool(told.get("default")) and "flag_value" not in told
+    parameter = names[-1].lstrip("-").replace("-", "_")
+    return click.Option(names, **{**told, **settings.get(parameter, {})})
+
+
+def _kind(value: str) -> dict[str, Any]:
+    """The settings of an option for the cell of its value."""
+    words = [word for word in value.split() if word not in ("!", "*")]
+    if not words:
+        return {"is_flag": True}
+    first, *others = words
+    told: dict[str, Any] = {"metavar": first, "required": "!" in value, "multiple": value.endswith("*")}
+    if "/" in words[-1]:
+        told |= {"type": click.Choice(words[-1].split("/")), "metavar": first if others else None}
+    elif first.strip("[]") == "N":
+        told["type"] = Count(*map(int, others))  # type: ignore[arg-type]  # two at most
+    elif first == "SECONDS":
+        told["type"] = Seconds(0, min_open=True)
+    return told | ({"is_flag": False} if first.startswith("[") else {})
 
 
 def stated_problem(einsum: str, specs: str | None, given: Mapping[str, Any], ranked: bool = False) -> Problem:

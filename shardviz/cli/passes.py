@@ -7,12 +7,10 @@ from typing import Any
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, wait_for
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import started_worker
 from shardviz.errors import CompilerError, QuestionError, TargetError
-from shardviz.forms.form import SPECS
 from shardviz.lazy_names import LazyImports
 
 with LazyImports():
@@ -31,24 +29,14 @@ class StageNumber(options.Count):
         return ALL if value == ALL else super().convert(value, param, ctx)
 
 
-@click.command("passes", cls=ExampleCommand)
+@options.command(
+    "passes",
+    {
+        "specs": {"is_flag": False, "flag_value": "", "type": click.UNPROCESSED},
+        "diff": {"flag_value": ALL, "type": StageNumber()},
+    },
+)
 @click.argument("einsum")
-@options.problem(
-    options.of_field(SPECS, is_flag=False, flag_value="", type=click.UNPROCESSED),
-    without=("machine", "objective"),
-    default="cpu",
-    help="The one compiler to follow, such as v5e:2x4.",
-)
-@options.option(
-    "--diff",
-    "[N]",
-    "Show what stage N changed in the program; without N, all stages.",
-    is_flag=False,
-    flag_value=ALL,
-    type=StageNumber(),
-)
-@options.timeout
-@options.long_output
 def command(
     einsum: str,
     specs: str | None,

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_note, wait_for, working
 from shardviz.cli.target_session import started_worker
 from shardviz.errors import CompilerError
@@ -25,18 +24,8 @@ with LazyImports():
     from shardviz.render import profile_view
 
 
-@click.command("profile", cls=ExampleCommand)
+@options.command("profile")
 @click.argument("path")
-@options.option("--hlo", "FILE", "The program's text, if the profile does not include it.")
-@options.option("--mesh", "NAME=SIZE,…", "Axes of the mesh; default: inferred from the program.")
-@options.option("--device-order", "ID,…", "Device ids in the mesh's order.")
-@options.field(
-    "machine", help="Hardware to predict the same program on, or FILE.toml; default: no prediction."
-)
-@options.count("--step", "The step for the timeline.", 0)
-@options.option("--device", "NAME", "The device for the timeline, such as 'TPU 3' or 3.")
-@options.timeout
-@options.long_output
 def command(output: CommandOutput, **given: Any) -> None:
     """Show what ran on CPUs, GPUs or TPUs. PATH is a folder of jax.profiler or a *.xplane.pb.
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.cli.target_session import ProgramSession
@@ -56,38 +55,8 @@ def _compiler_options(ctx: click.Context, param: click.Parameter, given: Sequenc
     return by_name
 
 
-@click.command("program", cls=ExampleCommand)
+@options.command("program", {"compiler_options": {"callback": _compiler_options}})
 @click.argument("function", metavar="FILE.py:FUNCTION|FILE")
-@options.field("mesh", default=None)
-@options.field("targets", default="cpu", help="Hardware to compile for, comma-separated.")
-@options.field("axis_types")
-@options.option(
-    "--option compiler_options",
-    "NAME=VALUE",
-    "A compiler option, such as xla_enable_async_all_gather=true; may be repeated.",
-    multiple=True,
-    callback=_compiler_options,
-)
-@options.option(
-    "--try tries",
-    "NAME=V,V",
-    "Compile all combinations of values: of FUNCTION's parameters, of option=FLAG=V,V, of libtpu=PATH,PATH.",
-    multiple=True,
-)
-@options.selection
-@options.flag("--why with_reasons", "Show why each collective is there, and what avoids it.")
-@options.flag(
-    "--arrays with_arrays", "Show every array instead: its spec, bytes and copies, and what is waste."
-)
-@options.option(
-    "--rules", "NAMES|FILE", "Sharding rules, with --arrays: which names each array, and if it is so."
-)
-@options.flag("--values with_values", "Run it on simulated devices: the value of each line on every device.")
-@options.field("machine", help="Hardware that times are for, or FILE.toml; default: the target's.")
-@options.flag("--time with_times", "Show when each instruction runs instead, and live memory.")
-@options.save
-@options.timeout
-@options.long_output
 def command(
     function: str,
     mesh: str | None,

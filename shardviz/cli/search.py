@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_note, working
 from shardviz.cli.process import ExitCode, first_interrupt
 from shardviz.errors import CompilerError, QuestionError, plural, quote
@@ -38,49 +37,8 @@ if TYPE_CHECKING:
 RULE_ENDINGS = (".toml", ".yml", ".py")
 
 
-@click.command("search", cls=ExampleCommand)
-@options.program("program")
-@options.field("machine", help="Hardware to run on, such as v5p:4x4x8, or FILE.toml.")
-@options.option(
-    "--axes",
-    "NAME,…",
-    "Mesh axes, by kind: data, fsdp, tensor, sequence, expert, pipeline; others shard any dimension. X=fsdp "
-    "sets a kind, tensor=8 a size.",
-    default=None,
-)
-@options.field("sizes")
-@options.field("dtype")
-@options.option("--keep", "ARRAY=SPEC,…", "Shardings to keep.", default="")
-@options.field("backward")
-@options.field("remat", type=click.Choice(["none", "layer", "dots", "any"]))
-@options.field("optimizer")
-@options.field("frozen")
-@options.option(
-    "--overlap",
-    None,
-    "Communication assumed to overlap: of parameters and gradients, none, or all.",
-    type=click.Choice(["parameters", "none", "all"]),
-    default="parameters",
-)
-@options.count("--batch", "Sequences of a model's step; default: one per device.", 1)
-@options.count("--sequence", "Tokens of a model's sequences; default: up to 4096.", 1)
-@options.flag(
-    "--serve", "Inference with a model: the meshes by the time of a token, as model --serve prices it."
-)
-@options.option("--cache", "DTYPE", "Dtype of the KV cache, with --serve.", default="")
-@options.option("--activations", "DTYPE", "Dtype of the activations, with --serve.", default="")
-@options.load
-@options.count("--microbatches", "Microbatches of a train step; default: the best number.", 1)
-@options.count("--interleave", "Runs of layers of a pipeline's stage; default: the best number.", 1)
-@options.count(
-    "--compile compiled", "Compile the best N for the machine, and rank them by the compiler's schedule.", 1
-)
-@options.count("--limit", "Number of meshes to show.", 1, default=10)
-@options.option(
-    "-o --save", "FILE", "Write the best row's rules: by name (.toml), MaxText's (.yml) or Flax's (.py)."
-)
-@options.timeout
-@options.long_output
+@options.command("search")
+@click.argument("program", callback=options.refuse_beside_example)
 def command(
     program: str,
     machine: str | None,

@@ -13,7 +13,6 @@ from pathlib import Path
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import print_note
 from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError, plural
@@ -28,21 +27,7 @@ from shardviz.user_files import is_folder
 IDLE_MINUTES = 60
 
 
-@click.command("serve", cls=ExampleCommand)
-@options.option("--host", None, "The address or name to listen on.", default="127.0.0.1")
-@options.count("--port", "The port to listen on; 0 for any free one.", 0, 65535, default=8000)
-@options.count(
-    "--sessions",
-    "Maximum number of visitors, or of pupils who take over; each needs 25 MB, or 225 MB with compilers.",
-    1,
-    200,
-    default=10,
-)
-@options.option(
-    "--lesson", "LESSON", "Begin with this lesson: its number, name or file; or a folder of lessons."
-)
-@options.option("--from shared", "STRING", "Begin with a shared problem or lesson.")
-@options.flag("--follow", "Pupils' pages follow the teacher's page, which has a secret address.")
+@options.command("serve")
 def command(host: str, port: int, sessions: int, lesson: str | None, shared: str | None, follow: bool) -> int:
     """Serve the application to browsers, by default on this machine only.
 

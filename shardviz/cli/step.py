@@ -3,18 +3,17 @@ verified by JAX. `shardviz explain --step` shows a plan's collective in the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, wait_for, working
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import WorkerSession
-from shardviz.collectives.operations import PARAMETERS, check_operation, takers
+from shardviz.collectives.operations import PARAMETERS, check_operation
 from shardviz.errors import CompilerError, JobLost, QuestionError, ShardvizError, TargetError, plural, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
@@ -41,41 +40,9 @@ if TYPE_CHECKING:
     from shardviz.stepping.plan_run import PlanRun
     from shardviz.stepping.question import CollectiveQuestion
 
-MAX_PIECES = 1024
 
-
-def _parameters(command: Callable[..., int]) -> Callable[..., int]:
-    for parameter in reversed(PARAMETERS.values()):
-        operation, *others = takers(parameter)
-        text = f"{parameter.help}." if others else f"{operation}: {parameter.help}."
-        if parameter.kind is bool:
-            option = click.option(parameter.flag, is_flag=True, help=text)
-        else:
-            kind = options.Count() if parameter.kind is int else parameter.kind
-            option = click.option(parameter.flag, type=kind, metavar=parameter.metavar, help=text)
-        command = option(command)
-    return command
-
-
-@click.command("step", cls=ExampleCommand)
+@options.command("step")
 @click.argument("operation", metavar="OP")
-@options.mesh
-@options.machine
-@options.collective
-@options.count("--pieces", "Number of chunks in a pipeline; default: the fastest.", 1, MAX_PIECES)
-@_parameters
-@options.rounds
-@options.option("--topology", "NAME", "Links: ring, line, torus, switch, 4x4; default: a ring or a torus.")
-@options.links
-@options.option(
-    "--on",
-    None,
-    "Devices on which JAX verifies: cpu, real or none; default: cpu.",
-    type=click.Choice(["cpu", "real", "none"]),
-)
-@options.job
-@options.timeout
-@options.long_output
 def command(
     operation: str,
     number: int | None,

@@ -7,13 +7,11 @@ from typing import Any
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import print_json
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
 from shardviz.documents.fields import KINDS
 from shardviz.errors import QuestionError
-from shardviz.forms.form import SCREENS, SPECS
 from shardviz.forms.options import form_from_options
 from shardviz.forms.share import from_string
 from shardviz.forms.state_file import SESSION_NAME, StateError, load_session, state_path
@@ -23,19 +21,8 @@ from shardviz.lessons.attempt import attempt_of
 ELSEWHERE = "open it in a terminal; shardviz explain prints an answer anywhere"
 
 
-@click.command("tui", cls=ExampleCommand)
+@options.command("tui")
 @click.argument("einsum", required=False)
-@options.problem(options.of_field(SPECS))
-@options.option(
-    "--screen",
-    "NAME",
-    f"The first screen: {', '.join(SCREENS[:-1])} or {SCREENS[-1]}.",
-    type=click.Choice(SCREENS),
-    default="layout",
-)
-@options.flag("--last", "Continue the last session.")
-@options.option("--from shared", "STRING", "Open a shared problem or lesson.")
-@options.flag("--json as_json", "With --from: print the problem or lesson as JSON.")
 @click.pass_context
 def command(
     ctx: click.Context,
