@@ -4,11 +4,13 @@ one command line, whose failures become messages on stderr and an exit code."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -24,51 +26,18 @@ from shardviz.lazy_names import LazyImports
 with LazyImports():
     from shardviz.render import command_lines
 
-GROUPS = {
-    "Ask": {
-        "tui": "Open the application: build a mesh, shard the arrays, see what moves.",
-        "explain": "Explain the collectives of a matmul: which it needs, which compilers insert.",
-        "rank": "Rank all shardings of a matmul's arrays, fastest first.",
-        "sweep": "Chart compute and communication over sizes, and where they cross.",
-        "versus": "Compare two shardings of the same arrays.",
-        "step": "Step through a collective round by round, message by message.",
-        "layout": "Draw which slice of an array each device holds.",
-        "translate": "Convert a sharding between notations.",
-        "search": "Search for the fastest mesh and shardings on a machine.",
-        "model": "Shard a whole model by rules: memory and collectives of a step.",
-        "checkpoint": "List the arrays of an Orbax checkpoint, and what restoring it elsewhere reads.",
-        "machine": "Show a machine's chips, links and figures, and where a mesh maps to it.",
-    },
-    "Look": {
-        "program": "Compile your function for hardware you don't have: collectives, times, memory.",
-        "hlo": "List the collectives of a compiled program, from its text.",
-        "passes": "Follow shardings and collectives through a compiler, pass by pass.",
-        "profile": "Read a profile of real devices: times, bandwidths, stragglers.",
-        "export": "Export an answer as a program, notebook, picture, page or trace.",
-    },
-    "Learn": {
-        "lesson": "Take the course: see, predict, change a sharding, lesson by lesson.",
-        "serve": "Serve the application to browsers, such as those of a class.",
-    },
-    "Check": {
-        "diff": "Compare two versions of a program, with limits for CI.",
-        "measure": "Measure collectives on your devices, and write a machine file.",
-        "launch": "Run a job of several processes on this machine, with simulated devices.",
-        "targets": "List targets and how to install them: simulated devices, TPUs and GPUs.",
-        "info": "Show the versions that answers depend on.",
-        "schema": "Print the JSON Schema of each kind of --json document.",
-    },
-}
-"""Every command by what one wants to do, in the order people meet them, with its line in the list."""
-COMMANDS = {name: words for commands in GROUPS.values() for name, words in commands.items()}
 
-MODULES = {
-    **dict.fromkeys(("rank", "sweep", "versus"), "explain"),
-    "checkpoint": "model",
-    **dict.fromkeys(("machine", "layout", "translate"), "meshes"),
-    **dict.fromkeys(("targets", "info", "schema"), "about"),
-}
-"""The modules of commands that share one, where each has its name; another has a module to itself."""
+def _read_sections() -> dict[str, tuple[str, list[str]]]:
+    """The sections of `commands.txt` by name: what stands behind the name, and the lines below it."""
+    text = Path(__file__).with_name("commands.txt").read_text(encoding="utf-8")
+    found = re.findall(r"^\[(@?\w+)\] ?(.*)\n((?:.+\n)+)", text, re.MULTILINE)
+    return {name: (head, lines.splitlines()) for name, head, lines in found}
+
+
+SECTIONS = _read_sections()
+HEADS = {name: head.split(" | ") for name, (head, _) in SECTIONS.items() if head}
+COMMANDS = {name: words for name, (*_, words) in HEADS.items()}
+"""Every command with its line in the list, in the order in which people meet them."""
 OPTIONS = {
     "Question": "example mesh device_order specs spec sizes dtype axis_types objective backward no_backward "
     "remat optimizer frozen axes rules changes batch sequence inputs keep data shape axis perm send_sizes",
@@ -185,9 +154,9 @@ class LazyGroup(ExampleCommand, click.Group):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
-        for title, commands in GROUPS.items():
+        for title, commands in groupby(HEADS, lambda name: HEADS[name][0]):
             with formatter.section(title):
-                formatter.write_dl([*commands.items()])
+                formatter.write_dl([(name, COMMANDS[name]) for name in commands])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -203,8 +172,10 @@ class LazyGroup(ExampleCommand, click.Group):
 
 
 def command_named(name: str) -> ExampleCommand:
-    module = import_module(f"shardviz.cli.{MODULES.get(name, name)}")
-    command: ExampleCommand = getattr(module, name if name in MODULES else "command")
+    file = HEADS[name][1].removesuffix(".py")
+    module = import_module(f"shardviz.cli.{file}")
+    # Another command that stands in its file has its own name there.
+    command: ExampleCommand = getattr(module, "command" if name == file else name)
     return command
 
 

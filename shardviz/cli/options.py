@@ -1,4 +1,4 @@
-"""The options of the commands: the lines of `options.txt` as click has them, and what several commands do
+"""The options of the commands: the lines of `commands.txt` as click has them, and what several commands do
 with their values."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shardviz.cli.group import ExampleCommand
+from shardviz.cli.group import SECTIONS, ExampleCommand
 from shardviz.cli.output import CommandOutput
 from shardviz.cli.streams import write_ascii
 from shardviz.errors import QuestionError, ShardvizError, quote
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 Settings = Mapping[str, Mapping[str, Any]]
-"""What click has to know of some options beyond `options.txt`, by the names of their parameters."""
+"""What click has to know of some options beyond `commands.txt`, by the names of their parameters."""
 
 
 class Count(click.IntRange):
@@ -203,16 +203,8 @@ _METAVARS = {"targets": "NAME,…", "spec": "SPEC"}
 """The metavars of fields that name none, where their value is more than a name."""
 
 
-def _read_table() -> dict[str, list[list[str]]]:
-    """The sections of `options.txt`, each with the cells of its lines."""
-    text = Path(__file__).with_name("options.txt").read_text(encoding="utf-8")
-    return {
-        name: [[cell.strip() for cell in re.split(r" \|(?= |$)", line)] for line in lines.splitlines()]
-        for name, lines in re.findall(r"^\[(@?\w+)\]\n((?:.+\n)+)", text, re.MULTILINE)
-    }
-
-
-_TABLE = _read_table()
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r" \|(?= |$)", line)]
 
 
 def command(
@@ -222,7 +214,7 @@ def command(
 
     def make(function: Callable[..., Any]) -> ExampleCommand:
         own, arguments = [*_options(name, settings)], getattr(function, "__click_params__", [])
-        for section in (word for words, *cells in _TABLE[name] if not cells for word in words.split()):
+        for section in " ".join(SECTIONS[name][1]).split():
             if section in _GATHERED:
                 function = _gathering(function, section)
         function.__click_params__ = [*reversed(own), *arguments]  # type: ignore[attr-defined]
@@ -247,7 +239,7 @@ def _gathering(function: Callable[..., Any], section: str) -> Callable[..., Any]
 def _options(section: str, settings: Settings | None = None) -> Iterator[click.Option]:
     """The options of a section, and of those that it names, in their order."""
     known = _SETTINGS if section.startswith("@") else settings or {}
-    for names, *cells in _TABLE[section]:
+    for names, *cells in map(_cells, SECTIONS[section][1]):
         if names.startswith("-"):
             yield _option(names.split(), {}, cells, known)
             continue
