@@ -25,7 +25,6 @@ from shardviz.targets import Target, parse_targets
 
 with LazyImports():
     from shardviz.answers import plans
-    from shardviz.collectives import operations
     from shardviz.devices import job as devices_job
     from shardviz.documents import summaries
     from shardviz.forms import examples
@@ -36,7 +35,6 @@ with LazyImports():
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from shardviz.collectives.operation import Parameter
     from shardviz.planner.problem import Problem
     from shardviz.reports.changes import ReportSummary
     from shardviz.sharding import Mesh
@@ -247,7 +245,7 @@ def _options(section: str, settings: Settings | None = None) -> Iterator[click.O
             if name.startswith("@"):
                 yield from _options(name)
             elif name == "parameters":
-                yield from map(_of_parameter, operations.PARAMETERS.values())
+                yield from _of_parameters()
             elif name == "collective":
                 others = (each for each in COLLECTIVE_FIELDS if each not in ("op", "algorithm"))
                 yield from (_of_field(COLLECTIVE_FIELDS[each]) for each in (*others, "algorithm"))
@@ -256,14 +254,19 @@ def _options(section: str, settings: Settings | None = None) -> Iterator[click.O
                 yield _of_field(own, cells, known)
 
 
-def _of_parameter(parameter: Parameter) -> click.Option:
-    """The option of a parameter that only some collectives take."""
-    operation, *others = operations.takers(parameter)
-    text = f"{parameter.help}." if others else f"{operation}: {parameter.help}."
-    if parameter.kind is bool:
-        return click.Option([parameter.flag], is_flag=True, help=text)
-    kind = Count() if parameter.kind is int else parameter.kind
-    return click.Option([parameter.flag], type=kind, metavar=parameter.metavar, help=text)
+def _of_parameters() -> Iterator[click.Option]:
+    """The options of the parameters that only some collectives take."""
+    from shardviz.collectives.operations import PARAMETERS, takers
+
+    for parameter in PARAMETERS.values():
+        operation, *others = takers(parameter)
+        told: dict[str, Any] = {"help": f"{parameter.help}." if others else f"{operation}: {parameter.help}."}
+        if parameter.kind is bool:
+            told["is_flag"] = True
+        else:
+            kind = Count() if parameter.kind is int else parameter.kind
+            told |= {"type": kind, "metavar": parameter.metavar}
+        yield click.Option([parameter.flag], **told)
 
 
 def _of_field(field: FormField, cells: Sequence[str] = (), settings: Settings | None = None) -> click.Option:
