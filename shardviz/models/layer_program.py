@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeAlias
 
 from shardviz.errors import QuestionError, listed, quote
-from shardviz.models.decoder import LAYER, DecoderParameter, DecoderPart, expert_roles, parts
+from shardviz.models.decoder import LAYER, DecoderParameter, DecoderPart, expert_roles, parts, rows, words_of
 from shardviz.models.model import Architecture, LayerKind, Model
 from shardviz.models.rule_set import SplitModel, SplitParameter
 from shardviz.models.sources import bare_name
@@ -293,171 +293,25 @@ def _in_program(part: DecoderPart, described: DecoderParameter, own: Sequence[Sp
     return found
 
 
-# The texts.
-
-
 def _text(part: DecoderPart, of: Architecture, tokens: Tokens, with_loss: bool) -> str:
-    is_gpt2, table = of.family == "gpt2", "{embed_tokens}" if of.tied else "{lm_head}"
-    if part.name == "embedding":
-        return f"x[b,t,d] = take({{{'wte' if is_gpt2 else 'embed_tokens'}}}, tokens[b,t])"
-    if part.kind is not None:
-        return "; ".join(_gpt2_layer(part, tokens) if is_gpt2 else _layer(part, of, part.kind, tokens))
-    if is_gpt2:
-        return _logits("layer_norm(x[b,t,d], d, {ln_f}, {ln_f_bias})", "{wte}", with_loss)
-    return _logits("rms_norm(x[b,t,d], d, {norm})", table, with_loss)
-
-
-def _layer(part: DecoderPart, of: Architecture, kind: LayerKind, tokens: Tokens) -> Iterator[str]:
+    """The statements of a part, of `decoders.txt`."""
+    kind, sizes = part.kind, part.sizes
+    words = words_of(of, kind).union(["decodes"] * tokens.decodes, ["loss"] * with_loss)
+    if kind is None:
+        return "; ".join(statement for (statement,) in rows(f"{part.name} program", words, {}))
     if kind.mixer == "delta":
         problem = f"programs cannot say the gated delta rule of {of.family}, so no step is planned"
         raise QuestionError(problem, "ask for parameters and memory alone, without --serve")
-    if kind.mixer == "mamba2":
-        yield from _mamba2("g," * (part.sizes["g"] > 1), tokens.decodes)
-        return
-    attention, mlp, norm = "attention_out", "mlp_out", "post_attention_layernorm"
-    if of.norms == 4:
-        attention = f"rms_norm(attention_out, d, {{{norm}}})"
-        mlp, norm = "rms_norm(mlp_out, d, {post_feedforward_layernorm})", "pre_feedforward_layernorm"
-    yield "norm1 = rms_norm(x[b,t,d], d, {input_layernorm})"
+    values = {"g": "g," * ("groups" in words), "activation": of.activation, "window": kind.window}
+    values |= expert_roles(of) | {"chosen": kind.experts_per_token}
+    values["room"] = "".join(f", {factor:.9g}" for factor in (*tokens.load[-1:], *tokens.load[:1]))
+    values["taken"] = "taken" if "shared" in words else "mlp_out"
+    values |= {name: f"c_attn_{name}" if of.family == "gpt2" else f"{name}_proj" for name in "qkv"}
     if kind.mixer == "latent":
-        yield from _latent_attention(part, tokens.decodes)
-    else:
-        yield from _attention(part, "{q_proj}", "{k_proj}", "{v_proj}", tokens)
-        yield "attention_out[b,t,d] = heads * {o_proj}"
-    yield f"middle = x + {attention}"
-    yield f"norm2 = rms_norm(middle, d, {{{norm}}})"
-    if kind.experts_per_token:
-        yield from _experts(of, kind, tokens)
-    else:
-        yield from _mlp("mlp_out", of, "")
-    yield f"y = middle + {mlp}"
-
-
-def _attention(part: DecoderPart, query: str, key: str, value: str, tokens: Tokens) -> Iterator[str]:
-    dims = "b,t,k,g,h" if part.sizes["g"] > 1 else "b,t,k,h"
-    yield f"queries[{dims}] = norm1 * {query}"
-    window = part.kind.window if part.kind else 0
-    if tokens.decodes:
-        yield f"new_keys[b,t,k,h] = norm1 * {key}"
-        yield f"new_values[b,t,k,h] = norm1 * {value}"
-        yield f"heads[{dims}] = attention(queries, keys[b,s,k,h], values[b,s,k,h])"
-    else:
-        yield f"keys[b,s,k,h] = norm1[b,s,d] * {key}"
-        yield f"values[b,s,k,h] = norm1[b,s,d] * {value}"
-        seen = f"window_attention(queries, keys, values, {window})"
-        yield f"heads[{dims}] = {seen if window else 'causal_attention(queries, keys, values)'}"
-
-
-def _latent_attention(part: DecoderPart, decodes: bool) -> Iterator[str]:
-    """Keys and values of all heads, made of the latent vectors; a step that decodes makes latent queries and
-    values instead, and takes the vectors themselves as one head (DeepSeek-V2, section 2.1.2)."""
-    source, sizes = "norm1", part.sizes
-    if sizes["q"]:
-        yield "low[b,t,q] = norm1 * {q_a_proj}"
-        yield "source = rms_norm(low, q, {q_a_layernorm})"
-        source = "source"
-    if decodes:
-        # Attention divides by the root of the size of its keys, here larger than those that were trained.
-        ratio = (sizes["l"] + sizes["r"]) / (sizes["n"] + sizes["r"])
-        yield f"scaled = {ratio**0.5} * {source}"
-        source = "scaled"
-    yield f"nope[b,t,k,n] = {source} * {{q_nope}}"
-    yield f"turned[b,t,k,r] = {source} * {{q_rope}}"
-    along, new = ("t", "new_") if decodes else ("s", "")
-    yield f"vectors[b,{along},l] = norm1[b,{along},d] * {{kv_a}}"
-    yield f"{new}latents = rms_norm(vectors, l, {{kv_a_layernorm}})"
-    yield f"{new}ropes[b,{along},r] = norm1[b,{along},d] * {{k_rope}}"
-    if decodes:
-        yield "absorbed[b,t,k,l] = nope * {k_b}"
-        yield "mixed[b,t,k,l] = attention(absorbed, latents[b,s,l], latents, turned, ropes[b,s,r])"
-        yield "heads[b,t,k,h] = mixed * {v_b}"
-    else:
-        yield "keys[b,s,k,n] = latents * {k_b}"
-        yield "values[b,s,k,h] = latents * {v_b}"
-        yield "heads[b,t,k,h] = causal_attention(nope, keys, values, turned, ropes)"
-    yield "attention_out[b,t,d] = heads * {o_proj}"
-
-
-def _mamba2(g: str, decodes: bool) -> Iterator[str]:
-    """A layer of Mamba 2 as its recurrence: a state is the one before, decayed, and what a token adds."""
-    yield "norm1 = rms_norm(x[b,t,d], d, {norm})"
-    yield f"z[b,t,{g}k,h] = norm1 * {{in_z}}"
-    for name, dims in {"x": f"{g}k,h", "B": f"{g}n", "C": f"{g}n"}.items():
-        yield f"new_{name}[b,t,{dims}] = norm1 * {{in_{name}}}"
-        taken = f"past_{name}[b,t,w,{dims}] * {{conv_{name}}}"
-        yield f"mixed_{name}[b,t,{dims}] = {taken if decodes else f'conv(new_{name}, {{conv_{name}}}, t)'}"
-        yield f"silu_{name} = silu(mixed_{name})"
-    # A logarithm of a sigmoid is the softplus, both negative.
-    yield f"raw[b,t,{g}k] = norm1 * {{in_dt}}; rate = log(sigmoid(-1 * (raw + {{dt_bias}})))"
-    yield f"slope[b,t,{g}k] = rate * exp({{A_log}}); decay = exp(slope)"
-    yield f"dose[b,t,{g}k,h] = -1 * rate * silu_x"
-    if decodes:
-        yield f"added[b,t,{g}k,h,n] = dose * silu_B; new_state = scale(state[b,t,{g}k,h,n], decay) + added"
-        yield f"seen[b,t,{g}k,h] = new_state * silu_C"
-    else:
-        yield "seen = linear_attention(decay, silu_C, silu_B, dose, t)"
-    yield f"skip[b,t,{g}k,h] = silu_x * {{D}}"
-    yield f"gated = (seen + skip) * silu(z); squares = mean_square(gated, {g.replace(',', ', ')}k, h)"
-    yield f"scaled[b,t,{g}k,h] = normalize(gated, squares) * {{mixer_norm}}"
-    yield "mixer_out[b,t,d] = scaled * {out_proj}; y = x + mixer_out"
-
-
-def _mlp(made: str, of: Architecture, before: str) -> Iterator[str]:
-    gate, up, down = (f"{before}{name}" for name in ("gate", "up", "down"))
-    yield f"{gate} = norm2 * {{{gate}_proj}}"
-    yield f"{up} = norm2 * {{{up}_proj}}"
-    yield f"{made}[b,t,d] = ({of.activation}({gate}) * {up}) * {{{down}_proj}}"
-
-
-def _experts(of: Architecture, kind: LayerKind, tokens: Tokens) -> Iterator[str]:
-    """Tokens go to the slots of their experts, and to a shared one: those of a sequence, or of a step that
-    decodes those of each m shards of the batch, j in each."""
-    has_shared = "u" in dict(kind.sizes)
-    gate, up, down = (f"{{{name}}}" for name in expert_roles(of))
-    source, dims, along = ("routed", "m,j,t", "j") if tokens.decodes else ("norm2", "b,t", "t")
-    sent = dims.replace(along, "c")
-    if tokens.decodes:
-        yield "routed[m,j,t,d] = reshape(norm2, b = m * j)"
-    yield f"chosen[{dims},e] = top_k(softmax({source} * {{router}}, e), e, {kind.experts_per_token})"
-    room = "".join(f", {factor:.9g}" for factor in (*tokens.load[-1:], *tokens.load[:1]))
-    yield f"sent[e,{sent},d] = dispatch({source}, chosen, {along}, c{room})"
-    yield f"gate[e,{sent},f] = sent * {gate}"
-    yield f"up[e,{sent},f] = sent * {up}"
-    yield f"made[e,{sent},d] = ({of.activation}(gate) * up) * {down}"
-    made = "taken" if has_shared else "mlp_out"
-    yield f"{'combined' if tokens.decodes else made}[{dims},d] = combine(made, chosen, {along}, c)"
-    if tokens.decodes:
-        yield f"{made}[b,t,d] = reshape(combined, b = m * j)"
-    if has_shared:
-        yield from _mlp("shared", of, "shared_")
-        share = "shared"
-        if of.family == "qwen3_next":
-            yield "share[b,t] = norm2 * {shared_gate}"
-            share = "shared * sigmoid(share)"
-        yield f"mlp_out = taken + {share}"
-
-
-def _logits(final: str, table: str, with_loss: bool) -> str:
-    text = f"final = {final}; logits[b,t,v] = final * {table}"
-    if with_loss:
-        # The cross entropy, in whose parts the collectives are told apart.
-        rows = (
-            "largest = max(logits, v); sums = sum_exp(logits, largest, v); own = pick(logits, labels[b,t], v)"
-        )
-        return f"{text}; {rows}; loss[b,t] = add_log(largest, sums) - own"
-    return text
-
-
-def _gpt2_layer(part: DecoderPart, tokens: Tokens) -> Iterator[str]:
-    """The matrix of queries, keys and values is planned as three, each split as it is."""
-    yield "norm1 = layer_norm(x[b,t,d], d, {ln_1}, {ln_1_bias})"
-    yield from _attention(part, "{c_attn_q}", "{c_attn_k}", "{c_attn_v}", tokens)
-    yield "attention_out[b,t,d] = heads * {c_proj}"
-    yield "middle = x + attention_out"
-    yield "norm2 = layer_norm(middle, d, {ln_2}, {ln_2_bias})"
-    yield "up = norm2 * {c_fc}"
-    yield "mlp_out[b,t,d] = gelu(up) * {mlp_c_proj}"
-    yield "y = middle + mlp_out"
+        values["ratio"] = ((sizes["l"] + sizes["r"]) / (sizes["n"] + sizes["r"])) ** 0.5
+        values["source"] = "scaled" if tokens.decodes else "source" if "queries" in words else "norm1"
+    section = "mamba2 program" if kind.mixer == "mamba2" else "layer program"
+    return "; ".join(statement for (statement,) in rows(section, words, values))
 
 
 def spread(axes: Sequence[str], sizes: Sequence[int], mesh: Mesh) -> list[tuple[str, ...]]:
