@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from itertools import count, groupby
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from shardviz.errors import plural
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.array import WIDE
 from shardviz.sharding.axis_parts import axis_part, finest_parts, in_parts, whole_axis
+from shardviz.text_tables import sections_beside
 
 if TYPE_CHECKING:
     from shardviz.collectives.operations.several_dims import Rearrangement
@@ -63,9 +63,7 @@ _NAMES = {
 
 @cache
 def _texts() -> dict[str, str]:
-    """The texts of `texts.txt`, by the names that stand above them."""
-    every = (files("shardviz.codegen") / "texts.txt").read_text("utf-8").removesuffix("\n")
-    return dict(text.split("\n", 1) for text in f"\n{every}".split("\n=== ")[1:])
+    return sections_beside(__file__, "texts.txt")
 
 
 def text_lines(name: str, **values: object) -> list[str]:

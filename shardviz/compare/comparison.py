@@ -19,6 +19,7 @@ from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
 from shardviz.sharding.axis_parts import whole_axis
+from shardviz.text_tables import rows_beside
 
 
 @dataclass(frozen=True)
@@ -227,44 +228,7 @@ def _pieces(one: Collective, partitioned: Sequence[Collective]) -> list[Collecti
     return []
 
 
-CAUSES = {
-    "packed_dtype": "packed into a wider dtype",
-    "promoted_dtype": "wider dtype",
-    "narrowed_dtype": "narrower dtype",
-    "collective_matmul": "permutes between matmuls",
-    "between_slices": "send and recv between slices",
-    "combined_collectives": "combined into one",
-    "fused_reduce_scatter": "all-reduce and slice fused",
-    "overlapped": "overlapped",
-    "idle_axis": "uses an axis that no spec has",
-    "other_result": "another result sharding",
-    "only_other_result": "another result sharding, same bytes",
-    "moved_elsewhere": "another array, same bytes",
-    "gathered_again": "another number of gathers",
-    "summed_apart": "sums each summand on its own",
-    "scatter_and_gather": "reduce-scatter and all-gather, or both in one",
-    "all_reduce_and_slice": "all-reduce, then slice",
-    "scattered_less": "scatters over fewer axes",
-    "split_collective": "one collective as several",
-    "merged_collectives": "several collectives as one",
-    "padded": "padded array",
-    "gathered_more": "gathers more",
-    "summed_first": "sums before multiplying",
-    "gathered_not_reduced": "gathers instead of summing",
-    "reduced_not_gathered": "sums instead of gathering",
-    "other_sums": "sums over other axes",
-    "gathered_other_operand": "gathers the other operand",
-    "other_operand": "moves the other operand",
-    "operand_not_result": "moves an operand, not the result",
-    "result_not_operand": "moves the result, not an operand",
-    "other_split": "moves other arrays",
-    "sub_axes": "over parts of an axis",
-    "fewer_bytes": "fewer bytes",
-    "summed_more": "sums more",
-    "other_route": "another route",
-    "extra_collective": "an extra collective",
-    "avoided_collective": "a collective less",
-}
+CAUSES: dict[str, str] = dict(rows_beside(__file__, "causes.txt"))
 """The code of each difference, the most specific first, and the few words that a table has for it."""
 AS_PLANNED = frozenset({"overlapped", "fused_reduce_scatter", "combined_collectives", "packed_dtype"})
 """Codes of differences after which every byte still moves as planned, only at another time or together."""

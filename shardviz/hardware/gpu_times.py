@@ -22,9 +22,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
+from shardviz.text_tables import rows_beside
 from shardviz.units import seconds
 
 
@@ -59,35 +59,18 @@ _LIKE = {
 """Operations that nobody has measured, of a GPU or of any, by those whose figures stand in."""
 
 
-def _ways(ramp: float, *lines: tuple[float, float, float], at_once: int = 1) -> Ways:
-    return Ways(tuple(Line(start * 1e-6, hop * 1e-6, share) for start, hop, share in lines), ramp, at_once)
+def _read_ways() -> dict[str, dict[str, Ways]]:
+    found: dict[str, dict[str, Ways]] = {}
+    for of, ramp, at_once, *lines in rows_beside(__file__, "nccl_ways.txt"):
+        chip, op = of.split()
+        figures = ([float(figure) for figure in line.split()] for line in lines)
+        own = tuple(Line(start * 1e-6, hop * 1e-6, share) for start, hop, share in figures)
+        found.setdefault(chip, {})[op] = Ways(own, float(ramp), int(at_once))
+    return found
 
 
-NCCL = {
-    "h100": {
-        "all-gather": _ways(1, (10.1, 2.6, 0.48), (27.9, 2.2, 0.87)),
-        "all-reduce": _ways(1, (12.8, 3.4, 0.52), (64.4, 0, 0.9)),
-        "reduce-scatter": _ways(1, (8.33, 2.8, 0.0084), (3.73, 13, 0.077), (20.5, 1.5, 0.69)),
-        "all-to-all": _ways(0.4, (21.2, 1.8, 0.11), (48.3, 0, 0.78)),
-        PERMUTE: _ways(0, (11.7, 0, 0.042), (24.3, 0, 0.18), (999, 0, 0.64)),
-        EXCHANGE: _ways(0, (11.8, 0, 0.063), (25.3, 0, 0.27), (1020, 0, 0.64)),
-    },
-    "b200": {
-        "all-gather": _ways(1, (20.6, 1.9, 0.3), (32.6, 0.83, 0.74)),
-        "all-reduce": _ways(1, (18.8, 4.4, 0.27), (45, 5.4, 0.77)),
-        "reduce-scatter": _ways(1, (28.7, 1.4, 0.73)),
-        "all-to-all": _ways(1, (22.6, 3.5, 0.024), (37.2, 0, 0.37), (74.6, 0, 0.73)),
-        PERMUTE: _ways(0, (15.7, 0, 0.013), (29.2, 0, 0.096), (887, 0, 0.59)),
-    },
-    "gb200": {
-        "all-gather": _ways(0.4, (18.1, 1.4, 0.35), (35.1, 1.1, 0.76), at_once=8),
-        "all-reduce": _ways(1, (55.8, 0, 0.46), (11.3, 2.4, 0.52), (100, 3.5, 1)),
-        "reduce-scatter": _ways(0.4, (18, 1.4, 0.28), (38.9, 1.3, 0.79), at_once=8),
-        "all-to-all": _ways(0.3, (12.2, 0.83, 0.18), (31.1, 0.51, 0.71), at_once=16),
-        PERMUTE: _ways(0, (10.3, 0, 0.0061), (48.1, 0, 0.029), (763, 0, 0.74)),
-    },
-}
-"""The ramp and the lines, starts and hops in µs, by the GPUs that were measured and HLO's operation."""
+NCCL = _read_ways()
+"""By the GPUs that were measured and HLO's operation."""
 
 
 def nccl_time(
@@ -121,11 +104,10 @@ def ways_over(like: str, op: str, members: int) -> list[tuple[float, float]]:
 
 def measured_times() -> Iterator[tuple[str, str, int, int, float]]:
     """The measured times: GPU, HLO's operation, devices of a group, bytes of the larger side, seconds."""
-    for line in Path(__file__).with_name("measured_collectives.txt").read_text("utf-8").splitlines():
-        if not line.startswith("#"):
-            chip, op, devices, *times = line.split()
-            for step, micros in enumerate(times):
-                yield chip, op, int(devices), SMALLEST << step, float(micros) * 1e-6
+    for (line,) in rows_beside(__file__, "measured_collectives.txt"):
+        chip, op, devices, *times = line.split()
+        for step, micros in enumerate(times):
+            yield chip, op, int(devices), SMALLEST << step, float(micros) * 1e-6
 
 
 class MatmulTime(NamedTuple):
@@ -171,10 +153,9 @@ def moved_bytes(dtype: str, sizes: tuple[int, ...]) -> int:
 
 def measured_matmuls() -> Iterator[tuple[str, str, tuple[int, ...], float]]:
     """The measured times: GPU, type, the sizes b, m, n and k, seconds."""
-    for line in Path(__file__).with_name("measured_matmuls.txt").read_text("utf-8").splitlines():
-        if not line.startswith("#"):
-            chip, dtype, b, m, *points = line.split()
-            for point in points:
-                n, k, rate = re.split("[/:]", point)
-                sizes = int(b), int(m), int(n), int(k)
-                yield chip, dtype, sizes, 2 * math.prod(sizes) / float(rate) / 1e12
+    for (line,) in rows_beside(__file__, "measured_matmuls.txt"):
+        chip, dtype, b, m, *points = line.split()
+        for point in points:
+            n, k, rate = re.split("[/:]", point)
+            sizes = int(b), int(m), int(n), int(k)
+            yield chip, dtype, sizes, 2 * math.prod(sizes) / float(rate) / 1e12

@@ -14,10 +14,10 @@ import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from string import Template
 
 from shardviz.models.model import Architecture, LayerKind, ModelParameter
+from shardviz.text_tables import rows_of, sections_beside
 
 LAYER = "{layer}"
 """Stands for the number of a layer in a parameter's name."""
@@ -102,16 +102,14 @@ def parameters(of: Architecture) -> tuple[ModelParameter, ...]:
 def rows(section: str, words: Container[str], values: Mapping[str, object]) -> Iterator[list[str]]:
     """The cells of the rows of a section of `decoders.txt` that are there for a model with these words, with
     `values` in the places of ``$name``."""
-    for line in _sections()[section].splitlines():
-        needed, *cells = line.split("|")
-        if line[0] != "#" and all((word.lstrip("!") in words) == (word[0] != "!") for word in needed.split()):
-            yield [Template(cell.strip()).substitute(values) for cell in cells]
+    for needed, *cells in rows_of(_sections()[section]):
+        if all((word.lstrip("!") in words) == (word[0] != "!") for word in needed.split()):
+            yield [Template(cell).substitute(values) for cell in cells]
 
 
 @cache
 def _sections() -> dict[str, str]:
-    every = Path(__file__).with_name("decoders.txt").read_text(encoding="utf-8")
-    return dict(text.split("\n", 1) for text in every.split("\n=== ")[1:])
+    return sections_beside(__file__, "decoders.txt")
 
 
 def words_of(of: Architecture, kind: LayerKind | None = None) -> set[str]:

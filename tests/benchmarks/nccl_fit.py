@@ -103,9 +103,8 @@ def main() -> None:
         for start, hop, part in zip(lines[::3], lines[1::3], lines[2::3], strict=True):
             reached = whole if len(shown) == len(lines) // 3 - 1 else whole / (1 + math.exp(-part))
             each = 0 if op in (PERMUTE, EXCHANGE) else math.exp(hop)
-            shown.append(f"({math.exp(start):.3g}, {each:.2g}, {reached:.2g})")
-        end = f", at_once={at_once}" * (at_once > 1)
-        print(f'"{chip}" "{op}": _ways({1 / (1 + math.exp(-ramp)):.1g}, {", ".join(shown)}{end})')
+            shown.append(f" | {math.exp(start):.3g} {each:.2g} {reached:.2g}")
+        print(f"{chip} {op} | {1 / (1 + math.exp(-ramp)):.1g} | {at_once}{''.join(shown)}")
         sizes = sorted({size for _, size, _ in points})
         halves = [[point for point in points if point[1] in sizes[first::2]] for first in (0, 1)]
         others = [

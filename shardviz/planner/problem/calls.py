@@ -12,6 +12,15 @@ from shardviz.notation.program import Expression, FunctionCall, Literal, Mention
 from shardviz.planner.problem import WRITTEN
 from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.problem.lowered import PART, ArrayUse, Dims, StatementWriter, WantedResult
+from shardviz.text_tables import rows_beside
+
+CALLS = {
+    name: (f"_{method}", *form)
+    for names, method, *form in rows_beside(__file__, "calls.txt")
+    for name in names.split()
+}
+"""The functions that are not of each element: the method of `FunctionLowering` that takes one apart; what it
+takes, in words and as an example."""
 
 
 class FunctionLowering(StatementWriter):
@@ -377,79 +386,3 @@ class FunctionLowering(StatementWriter):
 
 def _is_count(number: float) -> bool:
     return number >= 1 and number % 1 == 0
-
-
-CALLS = {
-    "scale": (FunctionLowering._scale, "", ""),
-    **dict.fromkeys(
-        ("sum", "mean", "mean_square", "max"),
-        (FunctionLowering._reduction, "an array and dimensions", "X, d"),
-    ),
-    "softmax": (FunctionLowering._softmax, "an array and a dimension", "X, d"),
-    "sum_exp": (FunctionLowering._sum_exp, "an array, what is taken from it and a dimension", "X, M, d"),
-    "log_sum_exp": (FunctionLowering._log_sum_exp, "an array and a dimension", "X, d"),
-    "pick": (FunctionLowering._pick, "an array, places and a dimension", "X[b, v], T[b], v"),
-    "cross_entropy": (
-        FunctionLowering._cross_entropy,
-        "an array, places and a dimension",
-        "X[b, v], T[b], v",
-    ),
-    "rms_norm": (FunctionLowering._norm, "an array, a dimension and perhaps a scale", "X, d"),
-    "layer_norm": (FunctionLowering._norm, "an array, a dimension and perhaps a scale and a bias", "X, d"),
-    "slice": (
-        FunctionLowering._slice,
-        "an array, a dimension, the new one and the first element",
-        "X[b, d], d, k, 128",
-    ),
-    "concatenate": (
-        FunctionLowering._concatenate,
-        "arrays and the new dimension",
-        "A[b, p], B[b, q], d",
-    ),
-    "update": (
-        FunctionLowering._update,
-        "an array, its new rows and a dimension",
-        "C[b, s, h], N[b, t, h], s",
-    ),
-    "take": (FunctionLowering._take, "", ""),
-    "attention": (FunctionLowering._attention, "", ""),
-    "causal_attention": (FunctionLowering._attention, "", ""),
-    "window_attention": (
-        FunctionLowering._attention,
-        "arrays and how many keys are seen",
-        "Q, K, V, 128",
-    ),
-    "rotary": (
-        FunctionLowering._rotary,
-        "an array, the dimension of its positions and perhaps a base",
-        "Q, t",
-    ),
-    "cumsum": (FunctionLowering._scan, "an array and a dimension", "X, t"),
-    "scan": (FunctionLowering._scan, "factors, an array and a dimension", "A, X, t"),
-    "linear_attention": (
-        FunctionLowering._scan,
-        "factors, queries, keys, values and a dimension",
-        "A[b, t, n], Q[b, t, h], K[b, t, h], V[b, t, n, v], t",
-    ),
-    "conv": (FunctionLowering._conv, "an array, weights and a dimension", "X[b, t, d], W[k, d], t"),
-    "where": (FunctionLowering._where, "a mask, an array and an array or number", "M, X, 0"),
-    "dropout": (FunctionLowering._where, "an array, a mask of what is kept and a rate below 1", "X, M, 0.1"),
-    "top_k": (FunctionLowering._top_k, "an array, a dimension and how many are kept", "X, e, 2"),
-    "slots": (
-        FunctionLowering._slots,
-        "an array, a dimension, the dimension of places, and perhaps a capacity factor and a load",
-        "G[b, t, e], t, c",
-    ),
-    "dispatch": (
-        FunctionLowering._dispatch,
-        "rows, gates, the dimensions of tokens and places, and perhaps a capacity factor and a load",
-        "X[b, t, d], G[b, t, e], t, c",
-    ),
-    "combine": (
-        FunctionLowering._dispatch,
-        "rows, gates, the dimension of tokens and that of places",
-        "O[e, b, c, d], G[b, t, e], t, c",
-    ),
-    "reshape": (FunctionLowering._reshape, "an array and equations of dimensions", "P, q=nh"),
-}
-"""How functions that are not of each element are taken apart; what one takes, in words and as an example."""

@@ -75,7 +75,8 @@ class LoweredProgram(FunctionLowering):
         if value.function == "multiply":
             return self._product(value, target)
         if value.function in CALLS:
-            return CALLS[value.function][0](self, value, target)
+            own: ArrayUse = getattr(self, CALLS[value.function][0])(value, target)
+            return own
         pointwise = [name for name, function in PROGRAM_FUNCTIONS.items() if isinstance(function.code, str)]
         if value.function not in pointwise:
             hint = f"the functions are {', '.join(sorted({'multiply', *CALLS, *pointwise}))}"
