@@ -195,14 +195,11 @@ class _Writer:
     def numbers(self) -> list[str]:
         """The arguments: made where they are small, else their shapes."""
         if not self.runs:
-            return [
-                *code.text_lines("shapes"),
-                *(
-                    f"{name} = shape_of({self._stacked(array)}, {code.shard_map_spec(array.decided_spec)}, "
-                    f"{dtype_code(array.dtype)})"
-                    for name, array in self.arguments.items()
-                ),
-            ]
+            lines = code.text_lines("shapes")
+            for name, array in self.arguments.items():
+                given = self._stacked(array), code.shard_map_spec(array.decided_spec), dtype_code(array.dtype)
+                lines.append(f"{name} = shape_of({', '.join(map(str, given))})")
+            return lines
         lines = code.text_lines("ones" if self._is_linear else "numbers")
         return [*lines, *(f"{name} = {self._values(array)}" for name, array in self.arguments.items())]
 
@@ -249,21 +246,12 @@ class _Writer:
         lines = code.mapped_code("program", specs, out_specs)
         placed = ", ".join(self.arguments)
         if self.runs:
+            pairs = zip(self.arguments, into, strict=True)
+            each = [f"jax.device_put({name}, NamedSharding(mesh, {spec}))," for name, spec in pairs]
+            lines += code.text_lines("placed arguments", placed="\n".join(each))
             placed = "*placed"
-            lines += [
-                "placed = [",
-                *(
-                    f"    jax.device_put({name}, NamedSharding(mesh, {spec})),"
-                    for name, spec in zip(self.arguments, into, strict=True)
-                ),
-                "]",
-            ]
-        return [
-            *lines,
-            f"compiled = jax.jit(mapped).lower({placed}).compile()",
-            "",
-            *code.text_lines("collectives"),
-        ]
+        lines.append(f"compiled = jax.jit(mapped).lower({placed}).compile()")
+        return [*lines, "", *code.text_lines("collectives")]
 
     def check(self) -> list[str]:
         is_exact = self._is_linear and self.plan.problem.result.dtype in EXACT

@@ -101,14 +101,7 @@ def _placed(function: ProgramFunction, run: bool) -> list[str]:
     usual = max(dtypes, key=dtypes.count)
     given = "" if len({*dtypes}) == 1 else f", dtype={dtype_code(usual)}"
     dtype = "dtype" if given else dtype_code(usual)
-    lines = [f"def place(shape, spec{given}):"]
-    sharding = "NamedSharding(mesh, spec)"
-    if run:
-        lines.append(f"    return jax.device_put(jnp.ones(shape, {dtype}), {sharding})")
-    else:
-        lines.append("    # Shapes are enough to compile; jax.device_put(array, sharding) places real ones.")
-        lines.append(f"    return jax.ShapeDtypeStruct(shape, {dtype}, sharding={sharding})")
-    lines += ["", ""]
+    lines = code.text_lines("place ones" if run else "place", given=given, dtype=dtype)
     for argument in problem.arguments:
         shape, spec = stacked(argument.with_spec(argument.decided_spec), problem)
         assert spec is not None
@@ -129,13 +122,8 @@ def _jitted(problem: Problem) -> list[str]:
 
 def _compiled(function: ProgramFunction) -> list[str]:
     are = "results are" if len(function.problem.returned_arrays) > 1 else "result is"
-    return [
-        *_jitted(function.problem),
-        f"compiled = jitted.lower({function.arguments}).compile()",
-        "",
-        f'print("the {are} split as", compiled.output_shardings)',
-        *code.text_lines("collectives"),
-    ]
+    lines = code.text_lines("compiled", arguments=function.arguments, are=are)
+    return [*_jitted(function.problem), *lines, *code.text_lines("collectives")]
 
 
 def _passes(function: ProgramFunction) -> list[str]:
@@ -145,59 +133,38 @@ def _passes(function: ProgramFunction) -> list[str]:
 
 
 def _run(function: ProgramFunction) -> list[str]:
-    problem = function.problem
+    problem, arguments = function.problem, function.arguments
     if len(problem.returned_arrays) > 1:
-        names = tuple(array.name for array in problem.returned_arrays)
-        return [
-            f"for name, array in zip({code.tuple_code(names)}, jitted({function.arguments})):",
-            '    print(f"{name} has {array.shape}, split as {array.sharding.spec}")',
-        ]
-    result = function.names[problem.result.name]
-    spec = problem.result.spec
-    lines = [f"{result} = jitted({function.arguments})"]
-    if spec is not None and spec.unreduced:
-        # JAX has no indices of addends.
-        lines += [
-            f"for shard in {result}.addressable_shards:",
-            '    print(f"device {shard.device.id} holds a partial sum of {shard.data.shape}")',
-        ]
-    elif problem.mesh.size <= MAX_LISTED:
-        lines += [
-            f"for shard in {result}.addressable_shards:",
-            '    print(f"device {shard.device.id} holds {shard.data.shape} from {shard.index}")',
-        ]
-    else:
-        lines.append(f'print("{plural(problem.mesh.size, "device")} hold", {result}.sharding)')
-    return lines
+        names = code.tuple_code(tuple(array.name for array in problem.returned_arrays))
+        return code.text_lines("results", names=names, arguments=arguments)
+    result, spec = function.names[problem.result.name], problem.result.spec
+    # JAX has no indices of addends.
+    held = "partial sums" if spec is not None and spec.unreduced else "shards"
+    if held == "shards" and problem.mesh.size > MAX_LISTED:
+        held = "sharding"
+    devices = plural(problem.mesh.size, "device")
+    return [
+        f"{result} = jitted({arguments})",
+        *code.text_lines(f"held {held}", result=result, devices=devices),
+    ]
 
 
 def _mesh_for(target: Target, problem: Problem) -> list[str]:
     mesh, types = problem.mesh, "Explicit" if problem.axis_types == "explicit" else "Auto"
     wide = code.wide_code(problem.arguments[0].dtype)
-    host = 'jax.config.update("jax_platforms", "cpu")'
+    host = code.text_lines("host")
     if target.name == "shardy":
         sizes, names = code.tuple_code(mesh.axis_sizes), code.tuple_code(mesh.axis_names)
-        return [
-            *wide,
-            host,
-            "",
-            "# Shardy, the partitioner, decides on a mesh without devices.",
-            f"mesh = AbstractMesh({sizes}, {names}, {code.types_code(mesh, types)})",
-        ]
+        made = code.text_lines("abstract mesh", sizes=sizes, names=names, types=code.types_code(mesh, types))
+        return [*wide, *host, *made]
     if (machine := target.machine) is not None:
-        lines = [*wide, host, "", *_found(target, machine)]
+        lines = [*wide, *host, *_found(target, machine)]
         if mesh.device_order is not None or machine.family.slices == 1:
             return [*lines, *code.mesh_code(mesh, types, "devices")]
-        within, across = parts_by_slice(mesh.axis_sizes, machine.family.slices)
-        split = f"allow_split_physical_axes={machine.chip in SPLIT}"
-        return [
-            *lines,
-            "# The leading axes run across the slices, over the data-center network.",
-            "placed = mesh_utils.create_hybrid_device_mesh(",
-            f"    {code.tuple_code(within)}, {code.tuple_code(across)}, devices, {split}",
-            ")",
-            code.placed_mesh_code(mesh, types),
-        ]
+        within, across = map(code.tuple_code, parts_by_slice(mesh.axis_sizes, machine.family.slices))
+        split = machine.chip in SPLIT
+        placed = code.text_lines("mesh of slices", within=within, across=across, split=split)
+        return [*lines, *placed, code.placed_mesh_code(mesh, types)]
     devices = code.devices_code(mesh.size, problem.arguments[0].dtype) if target.name == "cpu" else wide
     return [*devices, *[""] * bool(devices), *code.mesh_code(mesh, types)]
 
@@ -205,22 +172,12 @@ def _mesh_for(target: Target, problem: Problem) -> list[str]:
 def _found(target: Target, machine: Machine) -> list[str]:
     """The lines that make the list of a target's devices."""
     words, request = target.description.removeprefix("XLA for "), topology_request(machine)
+    given = {"words": words, "topology": request.topology}
     if target.process == "tpu":
         options = "".join(f", {name}={value!r}" for name, value in request.options).replace("'", '"')
         key = "(device.slice_index, device.id)" if machine.family.slices > 1 else "device.id"
-        return [
-            f"# {words}; libtpu compiles for them without the hardware.",
-            f'found = topologies.get_topology_desc("{request.topology}", platform="tpu"{options})',
-            f"devices = sorted(found.devices, key=lambda device: {key})",
-        ]
-    return [
-        f"# {words}; XLA compiles for them from this description of one.",
-        f'GPU = """{target_config(machine.chip)}"""',
-        "found = topologies.get_topology_desc(",
-        f'    "any", platform="cuda", topology="{request.topology}", target_config=GPU',
-        ")",
-        "devices = sorted(found.devices, key=lambda device: device.id)",
-    ]
+        return code.text_lines("found tpus", options=options, key=key, **given)
+    return code.text_lines("found gpus", config=target_config(machine.chip), **given)
 
 
 def layout_code(layout: Layout) -> str:
