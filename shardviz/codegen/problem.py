@@ -103,15 +103,15 @@ def _placed(function: ProgramFunction, run: bool) -> list[str]:
     dtype = "dtype" if given else dtype_code(usual)
     lines = code.text_lines("place ones" if run else "place", given=given, dtype=dtype)
     for argument in problem.arguments:
-        shape, spec = stacked(argument.with_spec(argument.decided_spec), problem)
-        assert spec is not None
+        taken = stacked(argument, problem)
+        spec = code.spec_code(taken.decided_spec)
         other = "" if argument.dtype == usual else f", {dtype_code(argument.dtype)}"
-        lines.append(f"{function.names[argument.name]} = place({shape}, {code.spec_code(spec)}{other})")
+        lines.append(f"{function.names[argument.name]} = place({taken.shape}, {spec}{other})")
     return lines
 
 
 def _jitted(problem: Problem) -> list[str]:
-    specs = [stacked(array, problem)[1] for array in problem.returned_arrays]
+    specs = [stacked(array, problem).spec for array in problem.returned_arrays]
     if not any(specs):
         return ["jitted = jax.jit(program)"]
     wanted = ["None" if spec is None else f"NamedSharding(mesh, {code.spec_code(spec)})" for spec in specs]

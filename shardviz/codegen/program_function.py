@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from shardviz.codegen.code_literals import names_code, spec_code
@@ -32,12 +32,12 @@ def stacked_names(problem: Problem) -> frozenset[str]:
     return frozenset(names.difference(handed_on, (gradients.get(name) for name in handed_on)))
 
 
-def stacked(array: ShardedArray, problem: Problem) -> tuple[tuple[int, ...], PartitionSpec | None]:
-    """The shape and the spec of an array as the program takes or returns it."""
+def stacked(array: ShardedArray, problem: Problem) -> ShardedArray:
+    """An array as the program takes or returns it."""
     if array.name not in stacked_names(problem):
-        return array.shape, array.spec
+        return array
     spec = None if array.spec is None else PartitionSpec(((), *array.spec.dims), array.spec.unreduced)
-    return (problem.layers, *array.shape), spec
+    return replace(array, dims=("layers", *array.dims), shape=(problem.layers, *array.shape), spec=spec)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class ProgramFunction:
             array, called = made[gradient], self.names[gradient]
             if array.dtype != dtypes[name]:
                 lines.append(f"    {called} = {called}.astype({dtype_code(array.dtype)})")
-            spec = stacked(array, problem)[1]
+            spec = stacked(array, problem).spec
             if spec is not None and gradient not in returned and self.is_split:
                 lines.append(self._constrained(gradient, spec))
         optimizer = [part for part in problem.parts if part.phase == "optimizer"]

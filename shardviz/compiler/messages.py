@@ -47,12 +47,12 @@ class StatementPart:
     """One statement of a program; see `shardviz.planner.problem.Statement`.
 
     `code` is its JAX expression of ``operands`` and, where JAX is told how to split the result, ``wanted``.
-    Gradients go through those that are `is_forward`; an optimizer's follow them."""
+    That of the one that `is_last` is the program's."""
 
     code: str
     operands: tuple[ShardedArray, ...]
     result: ShardedArray
-    is_forward: bool = True
+    is_last: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,24 +77,15 @@ class TargetMesh:
 
 @dataclass(frozen=True)
 class Question:
-    """A program to compile for a target.
-
-    Of its `layers` runs each takes what the one before returns last as the first of its `arguments` that is
-    not `shared` by all, and has its own of the arrays named in `stacked`. In a train step `gradients` pairs
-    arguments with their gradients, whose statements are not among the parts, and `cotangents` results with
-    the arguments that are their gradients. In `folder` XLA leaves the module after each pass (`dumps`
-    "passes"), or its "costs"."""
+    """A program to compile for a target: `program` is the code of its functions, which call ``module``, the
+    child's `Program`, for each of the `parts` by its number. In `folder` XLA leaves the module after each
+    pass (`dumps` "passes"), or its "costs"."""
 
     mesh: TargetMesh
     parts: tuple[StatementPart, ...]
     arguments: tuple[ShardedArray, ...] = ()
     results: tuple[ShardedArray, ...] = ()
-    layers: int = 1
-    stacked: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
-    gradients: tuple[tuple[str, ShardedArray], ...] = ()
-    cotangents: tuple[tuple[str, str], ...] = ()
-    remat: str = "none"
+    program: str = ""
     folder: str = ""
     dumps: str = ""
 

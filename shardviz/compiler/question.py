@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from shardviz.codegen.code_literals import parameters_code
 from shardviz.codegen.collective import shard_code
-from shardviz.codegen.program_function import stacked_names
+from shardviz.codegen.program_function import ProgramFunction, stacked
 from shardviz.collectives.operations.several_dims import OfSeveral
 from shardviz.compiler.messages import (
     ChildCall,
@@ -34,32 +35,49 @@ if TYPE_CHECKING:
 
     from shardviz.collectives.operation import Operation
     from shardviz.planner.plan import Plan
-    from shardviz.planner.problem import Problem
+    from shardviz.planner.problem import Problem, Statement
+
+
+class _ChildFunction(ProgramFunction):
+    """A program's functions, in which the child makes each statement, and splits what else is to be split."""
+
+    @cached_property
+    def parts(self) -> list[Statement]:
+        """The forward statements, which JAX differentiates, and the optimizer's."""
+        return [part for part in self.problem.parts if part.phase in ("forward", "optimizer")]
+
+    def _statements(self, parts: Sequence[Statement]) -> list[str]:
+        lines = []
+        for part in parts:
+            operands = [self.names[operand.name] for operand in part.operands]
+            made = f"module.statement({', '.join([str(self.parts.index(part)), *operands])})"
+            lines.append(f"    {self.names[part.result.name]} = {made}")
+        return lines
+
+    def _constraint(self, name: str, spec: PartitionSpec) -> str:
+        return f"module.split({name}, {spec.dims}, {spec.unreduced})"
 
 
 def question_for(problem: Problem, target: Target) -> Question:
     """A problem's program: of a train step the forward statements, to differentiate, and the optimizer's."""
     is_explicit = problem.axis_types == "explicit"
-    parts = []
-    for part in problem.parts:
-        if part.phase in ("forward", "optimizer"):
-            operands = [f"operands[{index}]" for index in range(len(part.operands))]
-            code = statement_code(part, operands, "wanted" if is_explicit else "")
-            parts.append(StatementPart(code, part.operands, part.result, part.phase == "forward"))
-    made = {part.result.name: part.result for part in problem.parts}
-    pairs = problem.gradients
-    return Question(
-        target_mesh(target, problem.mesh, (array.spec for array in problem.arrays), is_explicit),
-        tuple(parts),
-        arguments=problem.arguments,
-        results=problem.returned_arrays,
-        layers=problem.layers,
-        stacked=tuple(sorted(stacked_names(problem))),
-        shared=problem.shared,
-        gradients=tuple((name, made[gradient]) for name, gradient in pairs if name not in made),
-        cotangents=tuple((name, given) for name, given in pairs if name in made),
-        remat="none" if problem.training is None else problem.training.remat,
+    function, parts = _ChildFunction(problem), []
+    for part in function.parts:
+        operands = [f"operands[{index}]" for index in range(len(part.operands))]
+        code = statement_code(part, operands, "wanted" if is_explicit else "")
+        parts.append(StatementPart(code, part.operands, part.result, part is problem.parts[-1]))
+    mesh = target_mesh(target, problem.mesh, (array.spec for array in problem.arrays), is_explicit)
+    arguments, results = (
+        tuple(stacked(array, problem) for array in arrays)
+        for arrays in (problem.arguments, problem.returned_arrays)
     )
+    lines = function.lines()
+    taken, last = problem.passed_on or problem.arguments[0], problem.forward[-1].result
+    if problem.layers > 1 and (last.shape, last.dtype) != (taken.shape, taken.dtype):
+        differs = "shape" if last.shape != taken.shape else "dtype"
+        refused = f"{last.name} cannot be the next layer's {taken.name}: it has another {differs}"
+        lines = ["def program(*values):", f"    module.refuse({refused!r})"]
+    return Question(mesh, tuple(parts), arguments, results, "\n".join(lines))
 
 
 def module_question(

@@ -8,7 +8,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from inspect import Parameter, Signature
 from itertools import islice, product
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -35,128 +35,58 @@ class Program:
         self.typeof: list[tuple[str, str]] = []
         self.operand_specs: tuple[PartitionSpec | None, ...] = ()
         self.reached = 0
+        self._specs: dict[str, PartitionSpec | None] = {}
         self._is_explicit = question.mesh.is_explicit
 
     def trace(self) -> Any:
         """A `jax.stages.Traced`. Raises what JAX raises."""
-        question = self.question
-        given = [argument.name for argument in question.arguments]
-
-        def program(*values: Any) -> Any:
-            made = self._run(dict(zip(given, values, strict=True)))
-            results = tuple(made[result.name] for result in question.results)
-            return results if len(results) > 1 else results[0]
-
+        question, written = self.question, {"jax": jax, "jnp": jnp, "module": self}
+        exec(question.program, written)
+        program: Any = written["program"]
         # Under these names the compilers speak of the arguments.
-        names = [name if name.isidentifier() else "_" for name in given]
+        names = [each.name if each.name.isidentifier() else "_" for each in question.arguments]
         if len(set(names)) == len(names):
             parameters = [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
-            program.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        specs = [self._stacked_spec(result) for result in question.results]
+            program.__signature__ = Signature(parameters)
+        specs = [result.spec for result in question.results]
         wanted = tuple(None if spec is None else named_sharding(self.mesh, spec) for spec in specs)
         options = {"out_shardings": wanted if len(wanted) > 1 else wanted[0]} if any(specs) else {}
         return jax.jit(program, **options).trace(*map(self._argument, question.arguments))
 
     def _argument(self, array: ShardedArray) -> Any:
-        spec = self._stacked_spec(array)
-        shape = (self.question.layers, *array.shape) if array.name in self.question.stacked else array.shape
+        spec = array.spec
         if spec is None and self._is_explicit:
             # A type always says how its array is split, so here an open choice means replicated.
-            spec = PartitionSpec.replicated(len(shape))
+            spec = PartitionSpec.replicated(len(array.shape))
         sharding = None if spec is None else named_sharding(self.mesh, spec)
-        return jax.ShapeDtypeStruct(shape, jax_dtype(array.dtype), sharding=sharding)
+        return jax.ShapeDtypeStruct(array.shape, jax_dtype(array.dtype), sharding=sharding)
 
-    def _stacked_spec(self, array: ShardedArray) -> PartitionSpec | None:
-        """The spec of an array of the program, of all runs where each has one of its own."""
-        spec = array.spec
-        return _stacked(spec) if spec is not None and array.name in self.question.stacked else spec
+    # What the question's program calls.
 
-    def _run(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The arrays that the program returns, and others, from its arguments, all by name."""
-        question = self.question
-        if not question.gradients:
-            return values | self._forward(values)
-        with_gradients = {name: values[name] for name, _ in question.gradients}
-        sources = [name for name, _ in question.cotangents]
+    def refuse(self, problem: str) -> NoReturn:
+        raise CompilerError(problem, "a program that runs several times returns what it takes first")
 
-        def differentiated(own: dict[str, Any]) -> Any:
-            made = self._forward(values | own)
-            return [made[name] for name in sources], made
-
-        _, pull, made = jax.vjp(differentiated, with_gradients, has_aux=True)
-        (gradients,) = pull([values[given] for _, given in question.cotangents])
-        for name, gradient in question.gradients:
-            value = gradients[name].astype(jax_dtype(gradient.dtype))
-            made[gradient.name] = self._as_asked(value, gradient.spec)
-        optimizer = [part for part in question.parts if not part.is_forward]
-        return self._statements(values | made, optimizer)
-
-    def _forward(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The results of the forward statements that are returned or have gradients. Each run works on the
-        result of the one before, as its first argument, and on its own slices of the others."""
-        question = self.question
-        forward = [part for part in question.parts if part.is_forward]
-        made = {part.result.name: part.result for part in forward}
-        returned = [result.name for result in question.results if result.name in made]
-        wanted = list(dict.fromkeys((*returned, *(name for name, _ in question.cotangents))))
-
-        def once(own: dict[str, Any]) -> dict[str, Any]:
-            arrays = self._statements(dict(own), forward)
-            return {name: arrays[name] for name in wanted}
-
-        if question.remat != "none":
-            dots = jax.checkpoint_policies.dots_saveable
-            once = jax.checkpoint(once, policy=dots if question.remat == "dots" else None)
-        taken = {operand.name for part in forward for operand in part.operands} - made.keys()
-        own = {name: values[name] for name in taken}
-        if question.layers == 1:
-            results: dict[str, Any] = once(own)
-            return results
-        last = made[question.results[-1].name]
-        first = next(
-            each
-            for each in question.arguments
-            if each.name in taken.difference(question.stacked, question.shared)
-        )
-        if (last.shape, last.dtype) != (first.shape, first.dtype):
-            differs = "shape" if last.shape != first.shape else "dtype"
-            problem = f"{last.name} cannot be the next layer's {first.name}: it has another {differs}"
-            raise CompilerError(problem, "a program that runs several times returns what it takes first")
-
-        shared = {name: own.pop(name) for name in question.shared if name in own}
-
-        def layer(value: Any, own: dict[str, Any]) -> Any:
-            arrays = once(own | shared | {first.name: value})
-            return self._as_asked(arrays.pop(last.name), last.spec), arrays
-
-        value, stacks = jax.lax.scan(layer, own.pop(first.name), own)
-        return {**stacks, last.name: value}
-
-    def _statements(self, values: dict[str, Any], parts: Sequence[StatementPart]) -> dict[str, Any]:
-        """All arrays by name, with those that the statements make."""
-        given = {array.name: array.spec for array in self.question.arguments}
-        specs: dict[str, PartitionSpec | None] = {}
-        self.reached = 0
-        self.typeof.clear()
-        for part in parts:
-            operands = []
-            for array in part.operands:
-                operand = values[array.name]
-                if array.name not in specs:
-                    specs[array.name] = given.get(array.name)
-                    self._note(array, operand)
-                elif array.spec is not None and array.spec != specs[array.name]:
-                    operand = self._as_asked(operand, array.spec)
-                    self._note(array, operand)
-                operands.append(operand)
-            # Under the name of what it makes, the compilers speak of a statement's operations.
-            with jax.named_scope(part.result.name) if len(self.question.parts) > 1 else nullcontext():
-                value = self._value(part, operands)
-            values[part.result.name] = value
-            specs[part.result.name] = part.result.spec
-            self._note(part.result, value)
-            self.reached += 1
-        return values
+    def statement(self, index: int, *values: Any) -> Any:
+        """The result of one of the question's statements, of its operands."""
+        if not index:
+            self._specs.clear()
+            self.typeof.clear()
+        part, operands, specs = self.question.parts[index], list[Any](), self._specs
+        for array, value in zip(part.operands, values, strict=True):
+            if array.name not in specs:
+                specs[array.name] = array.spec
+                self._note(array, value)
+            elif array.spec is not None and array.spec != specs[array.name]:
+                value = self.split(value, array.spec.dims, array.spec.unreduced)
+                self._note(array, value)
+            operands.append(value)
+        # Under the name of what it makes, the compilers speak of a statement's operations.
+        with jax.named_scope(part.result.name) if len(self.question.parts) > 1 else nullcontext():
+            made = self._value(part, operands)
+        specs[part.result.name] = part.result.spec
+        self._note(part.result, made)
+        self.reached = index + 1
+        return made
 
     def _value(self, part: StatementPart, operands: Sequence[Any]) -> Any:
         """The result of a statement, split as the question says."""
@@ -170,26 +100,18 @@ class Program:
         is_flat = mesh.target == "shardy" and older_than(jax.__version__, "0.10")
         with jax.disable_jit() if is_flat else nullcontext():
             value = eval(part.code, {"jax": jax, "jnp": jnp, "operands": operands, "wanted": wanted})
-        last = part is self.question.parts[-1] and not self._is_explicit
-        return value if is_told or last else self._as_asked(value, spec)
+        last = part.is_last and not self._is_explicit
+        return value if is_told or last or spec is None else self.split(value, spec.dims, spec.unreduced)
 
-    def _as_asked(self, value: Any, spec: PartitionSpec | None) -> Any:
-        """The value, split by a spec where there is one; of several runs, each run's part of it."""
-        if spec is None:
-            return value
-        if len(value.shape) > len(spec.dims):
-            spec = _stacked(spec)
+    def split(self, value: Any, dims: tuple[tuple[str, ...], ...], unreduced: tuple[str, ...]) -> Any:
+        """The value, split by a spec."""
+        spec = PartitionSpec(dims, unreduced)
         constrain = jax.sharding.reshard if self._is_explicit else jax.lax.with_sharding_constraint
         return constrain(value, named_sharding(self.mesh, spec))
 
     def _note(self, array: ShardedArray, value: Any) -> None:
         if self._is_explicit:
             self.typeof.append((array.name, str(jax.typeof(value))))
-
-
-def _stacked(spec: PartitionSpec) -> PartitionSpec:
-    """The spec of an array of which each layer has one, stacked in front."""
-    return PartitionSpec(((), *spec.dims), spec.unreduced)
 
 
 def jax_axes(axes: Sequence[str], mesh: Any) -> tuple[str, ...]:
@@ -248,14 +170,15 @@ def refusal_by(error: Exception) -> ShardvizError:
 def settled_by(program: Program) -> tuple[str, PartitionSpec] | None:
     """The name of the refused statement's result, and a spec for it with which JAX accepts the statement:
     asked, not guessed. None where another than a result that is not said is the reason."""
-    accepted, refused = program.question.parts[: program.reached], program.question.parts[program.reached :]
-    if not program.operand_specs or not refused or (part := refused[0]).result.spec is not None:
+    parts, index = program.question.parts, program.reached
+    if not program.operand_specs or index == len(parts) or (part := parts[index]).result.spec is not None:
         return None
     for spec in islice(_candidates(part, program.operand_specs), 64):
         again = replace(part, result=part.result.with_spec(spec))
-        asked = replace(program.question, parts=(*accepted, again), results=(again.result,), gradients=())
-        with suppress(Exception):
-            Program(asked, program.mesh).trace()
+        trial = Program(replace(program.question, parts=(*parts[:index], again)), program.mesh)
+        with suppress(Exception):  # at the latest where the next statement is missing
+            trial.trace()
+        if trial.reached > index:
             return part.result.name, spec
     return None
 
