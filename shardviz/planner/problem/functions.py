@@ -16,6 +16,7 @@ from shardviz.planner.problem import Statement
 from shardviz.planner.problem.jax_code import WHOLE, JaxCode, LocalDims, dtype_code
 from shardviz.sharding import array_bytes
 from shardviz.sharding.array import BITS, promoted_dtype
+from shardviz.text_tables import rows_of, sections_beside
 
 Shape = tuple[int, ...]
 Linearity = Literal["product", "sum", "none"]
@@ -42,7 +43,6 @@ class Derivative(NamedTuple):
 Derivatives = tuple[Derivative | None, ...]
 """By each operand of a statement; None where the result does not change with it, but at jumps."""
 PASSED_ON = Derivative("sum")
-DIVIDED = Derivative("divide", (GRADIENT, 1))
 Code = str | Callable[[JaxCode], str]
 
 
@@ -119,92 +119,12 @@ def _of_multiply(part: Statement) -> Derivatives:
     return tuple(Derivative("multiply", taken) for taken in takes)
 
 
-def _of_first(
-    operands: int | None, flops: int, code: Code, *derivatives: Derivative | None, **fields: object
-) -> LocalFunction:
-    """A function that is linear in its first operand alone."""
-    usual = {"linearity": "product", "linear_in": (0,)} | fields
-    return LocalFunction(operands, flops=flops, code=code, derivatives=derivatives, **usual)  # type: ignore[arg-type]
-
-
-_GRADIENTS: dict[str, LocalFunction] = {}
-
-
-def _own(name: str, flops: int, code: Code, *takes: Taken, **fields: object) -> Derivative:
-    """The gradient by a function of its own, of the result's gradient, and what more it `takes`."""
-    _GRADIENTS[f"{name}_gradient"] = _of_first(1 + len(takes), flops, code, **fields)
-    return Derivative(f"{name}_gradient", (GRADIENT, *takes))
-
-
-def _elementwise(flops: int, code: str, derivative: Derivative, **fields: Any) -> LocalFunction:
-    """A function of each element; a transcendental one counts as one operation."""
-    return LocalFunction(1, "none", flops, code, (derivative,), **fields)
-
-
-def _of_two(sign: str, function: str) -> LocalFunction:
-    """The larger or the smaller of two; of equal ones each has half the gradient."""
-    code = f"{{0}} * (0.5 * ({{1}} {sign} {{2}}) + 0.5 * ({{1}} {sign}= {{2}}))"
-    takes = (_own(function, 3, code, 0, 1), _own(function, 3, code, 1, 0))
-    return LocalFunction(2, "none", 1, f"jnp.{function}({{0}}, {{1}})", takes, keeps_integers=True)
-
-
-def _by_jax(
-    name: str, code: Callable[[JaxCode], str], operand: int, flops: int, *takes: int, **fields: object
-) -> Derivative:
-    """The gradient of one operand as JAX derives it from a function's code. Where the function is linear in
-    the operand, which has the result's dimensions, that need not be taken."""
-    return _own(name, flops, lambda written: written.gradient(code, operand, takes), *takes, **fields)
-
-
-def _attention(name: str, is_causal: bool = True) -> LocalFunction:
-    """Each gradient takes queries, keys and values, from which the scores are computed again, and the second
-    queries and keys, if there are some."""
-    fields: dict[str, Any] = {"multiplies_matrices": True, "of_one_sequence": is_causal, "counted": "pairs"}
-    words = {"query": 2, "key": 4, "value": 4, "second_query": 2, "second_key": 4}
-
-    def derivatives(part: Statement) -> Derivatives:
-        takes = (GRADIENT, *range(len(part.operands)))
-        return tuple(Derivative(f"{name}_{word}_gradient", takes) for word in [*words][: len(takes) - 1])
-
-    has_halo = name == "window_attention"
-    for operand, (word, flops) in enumerate(words.items()):
-
-        def code(written: JaxCode, operand: int = operand) -> str:
-            return written.gradient(JaxCode.attention, operand, range(len(written.operands) - 1))
-
-        # What comes for the first of a backward kernel's gradients is there for the others.
-        halo = ((2, 3) if word == "query" else (-1,)) if has_halo else ()
-        _GRADIENTS[f"{name}_{word}_gradient"] = _of_first(None, flops, code, halo=halo, **fields)
-    fields |= {"halo": (1, 2)} if has_halo else {"shares_rows": True}
-    return LocalFunction(3, "product", 2, JaxCode.attention, derivatives, linear_in=(2,), **fields)
-
-
-def _linear_attention() -> LocalFunction:
-    """Its FLOPs are those of the recurrence. Gradients compute the states again, and those backwards."""
-    of, names = JaxCode.linear_attention, ("_factor", "_query", "_key", "_value")
-    takes = tuple(
-        _by_jax(f"linear_attention{name}", of, operand, flops, 0, 1, 2, 3, multiplies_matrices=True)
-        for operand, (name, flops) in enumerate(zip(names, (8, 5, 5, 5), strict=True))
-    )
-    return LocalFunction(4, "product", 5, of, takes, linear_in=(1, 2, 3), multiplies_matrices=True)
-
-
 def _of_mean(part: Statement) -> Derivatives:
     return (Derivative("scale", number=1 / points_per_result(part)),)
 
 
 def _of_mean_square(part: Statement) -> Derivatives:
     return (Derivative("square_gradient", (GRADIENT, 0), 2 / points_per_result(part)),)
-
-
-def _of_places(
-    operands: int | None,
-    code: Code,
-    derivatives: Derivatives | Callable[[Statement], Derivatives],
-    **fields: Any,
-) -> LocalFunction:
-    """A function that moves elements to other places, without arithmetic."""
-    return LocalFunction(operands, "sum", 0, code, derivatives, keeps_integers=True, **fields)
 
 
 def _of_slice(part: Statement) -> Derivatives:
@@ -222,140 +142,78 @@ def _of_update(part: Statement) -> Derivatives:
     return Derivative("update_gradient", number=start), Derivative("slice", number=start)
 
 
-_RAISED = "jnp.exp({0} - jax.lax.stop_gradient({1}))"
-_OF_SOFTMAX = _own("softmax", 2, "{1} * ({0} - {2})", RESULT, ROW_SUMS, linearity="sum", linear_in=(0, 2))
-_OF_MAX = _own("max", 2, "{0} * ({1} == {2})", 0, RESULT)
-_OF_RELU = _own("relu", 1, "{0} * ({1} > 0)", RESULT)
-_OF_SQUARE = _own("square", 2, "{number} * {0} * {1}", 0)._replace(number=2.0)
-_OF_TOP_K = _own("top_k", 1, "{0} * ({1} != 0)", RESULT)
-_OF_TAKE = _own("take", 1, JaxCode.take_gradient, 1, counted="operand", selects=(1,))
-_OF_PICK = _own("pick", 1, JaxCode.pick_gradient, 1, counted="result", selects=(1,))
-_OF_WHERE = _own("where", 1, "jnp.where({1}, {0}, 0)", 0, selects=(1,))
-_OF_ROTARY = _by_jax("rotary", JaxCode.rotary, 0, 3, linearity="sum")
-_OF_CUMSUM = _by_jax("cumsum", JaxCode.cumsum, 0, 1, linearity="sum")
-PROGRAM_FUNCTIONS = {
-    "multiply": LocalFunction(None, "product", 2, JaxCode.product, _of_multiply, keeps_integers=True),
-    "add": LocalFunction(2, "sum", 1, "{0} + {1}", (PASSED_ON, PASSED_ON), keeps_integers=True),
-    "subtract": LocalFunction(
-        2, "sum", 1, "{0} - {1}", (PASSED_ON, Derivative("negative")), keeps_integers=True
-    ),
-    "negative": LocalFunction(1, "sum", 1, "-{0}", (Derivative("negative"),), keeps_integers=True),
-    "scale": LocalFunction(1, "sum", 1, "{0} * {number}", (Derivative("scale"),)),
-    "divide": _of_first(2, 1, "{0} / {1}", DIVIDED, _own("divide", 2, "-{0} * {1} / {2}", RESULT, 1)),
-    "maximum": _of_two(">", "maximum"),
-    "minimum": _of_two("<", "minimum"),
-    "silu": _elementwise(
-        5,
-        "jax.nn.silu({0})",
-        _own("silu", 6, "{0} * jax.nn.sigmoid({1}) * (1 + {1} * (1 - jax.nn.sigmoid({1})))", 0),
-    ),
-    "gelu": _elementwise(8, "jax.nn.gelu({0})", _own("gelu", 16, "jax.vjp(jax.nn.gelu, {1})[1]({0})[0]", 0)),
-    "relu": _elementwise(1, "jax.nn.relu({0})", _OF_RELU, keeps_integers=True),
-    "sigmoid": _elementwise(4, "jax.nn.sigmoid({0})", _own("sigmoid", 3, "{0} * {1} * (1 - {1})", RESULT)),
-    "tanh": _elementwise(4, "jnp.tanh({0})", _own("tanh", 3, "{0} * (1 - jnp.square({1}))", RESULT)),
-    "exp": _elementwise(1, "jnp.exp({0})", Derivative("multiply", (GRADIENT, RESULT))),
-    "log": _elementwise(1, "jnp.log({0})", Derivative("divide", (GRADIENT, 0)), of_positive=True),
-    "sqrt": _elementwise(1, "jnp.sqrt({0})", _own("sqrt", 2, "{0} / (2 * {1})", RESULT), of_positive=True),
-    "rsqrt": _elementwise(
-        1, "jax.lax.rsqrt({0})", _own("rsqrt", 4, "-0.5 * {0} * {1} ** 3", RESULT), of_positive=True
-    ),
-    "square": _elementwise(1, "jnp.square({0})", _OF_SQUARE, keeps_integers=True),
-    "sum": LocalFunction(1, "sum", 1, "{0}", (PASSED_ON,), keeps_integers=True),
-    "mean": LocalFunction(1, "sum", 1, "{0}", _of_mean, averages=True),
-    "mean_square": LocalFunction(1, "none", 2, "jnp.square({0})", _of_mean_square, averages=True),
-    "max": LocalFunction(1, "none", 1, JaxCode.largest, (_OF_MAX,), takes_largest=True, keeps_integers=True),
-    "normalize": _of_first(
-        2,
-        3,
-        "{0} * jax.lax.rsqrt({1} + 1e-6)",
-        Derivative("normalize", (GRADIENT, 1)),
-        _own("normalize", 6, "-0.5 * {0} * {1} * jax.lax.rsqrt({2} + 1e-6) ** 3", 0, 1),
-    ),
-    "sum_exp": LocalFunction(
-        2, "none", 3, _RAISED, (_own("sum_exp", 3, "{0} * jnp.exp({1} - {2})", 0, 1), None)
-    ),
-    "softmax": LocalFunction(3, "none", 3, f"{_RAISED} / {{2}}", (_OF_SOFTMAX, None, None)),
-    "add_log": LocalFunction(2, "none", 2, "jax.lax.stop_gradient({0}) + jnp.log({1})", (None, DIVIDED)),
-    "pick": _of_first(2, 1, JaxCode.pick, _OF_PICK, None, selects=(1,), keeps_integers=True),
-    "reshape": _of_places(1, JaxCode.reshape, (Derivative("reshape"),)),
-    "slice": _of_places(1, JaxCode.slice, _of_slice, looks_up=(0,), lies_within=True),
-    "concatenate": _of_places(None, JaxCode.concatenate, _of_concatenate, joins=True),
-    "update": _of_places(2, JaxCode.update, _of_update, lies_within=True, in_place=True, few=1),
-    "take": _of_first(2, 0, JaxCode.take, _OF_TAKE, None, looks_up=(0,), selects=(1,), keeps_integers=True),
-    "attention": _attention("attention", is_causal=False),
-    "causal_attention": _attention("causal_attention"),
-    "window_attention": _attention("window_attention"),
-    "rotary": LocalFunction(1, "sum", 3, JaxCode.rotary, (_OF_ROTARY,), halves=True),
-    "cumsum": LocalFunction(1, "sum", 1, JaxCode.cumsum, (_OF_CUMSUM,), keeps_integers=True),
-    "scan": LocalFunction(
-        2,
-        "product",
-        2,
-        JaxCode.scan,
-        (_by_jax("scan_factor", JaxCode.scan, 0, 6, 0, 1), _by_jax("scan", JaxCode.scan, 1, 2, 0)),
-        linear_in=(1,),
-        keeps_integers=True,
-    ),
-    "linear_attention": _linear_attention(),
-    "conv": LocalFunction(
-        2,
-        "product",
-        2,
-        JaxCode.conv,
-        (
-            _by_jax("conv", JaxCode.conv, 0, 2, 1, halo=(-1,)),
-            _by_jax("conv_weight", JaxCode.conv, 1, 2, 0, 1, halo=(1,)),
-        ),
-        keeps_integers=True,
-        few=4,
-        halo=(0,),
-    ),
-    "where": LocalFunction(
-        3,
-        "sum",
-        1,
-        "jnp.where({0}, {1}, {2})",
-        (None, _OF_WHERE, _own("where_not", 1, "jnp.where({1}, 0, {0})", 0, selects=(1,))),
-        linear_in=(1, 2),
-        selects=(0,),
-        keeps_integers=True,
-    ),
-    "dropout": _of_first(
-        2,
-        1,
-        "jnp.where({1}, {0} / (1 - {number}), 0)",
-        Derivative("dropout", (GRADIENT, 1)),
-        None,
-        selects=(1,),
-    ),
-    "top_k": LocalFunction(1, "none", 2, JaxCode.top_k, (_OF_TOP_K,), counted="operand", keeps_integers=True),
-    "slots": LocalFunction(1, "none", 2, JaxCode.slots, (None,), counted="result", makes_places=True),
-    "dispatch": _of_first(
-        *(2, 0, JaxCode.dispatch, _own("dispatch", 1, JaxCode.dispatch, 1, counted="operand"), None),
-        counted="result",
-        makes_places=True,
-    ),
-    "combine": _of_first(
-        *(2, 2, JaxCode.combine, _own("combine", 1, JaxCode.combine, 1, counted="result")),
-        _own("combine_gates", 2, JaxCode.dispatch, 0, 1, counted="operand"),
-        counted="operand",
-    ),
-}
-"""The functions that a program may write."""
+def _of_attention(part: Statement) -> Derivatives:
+    words = ("query", "key", "value", "second_query", "second_key")[: len(part.operands)]
+    takes = (GRADIENT, *range(len(part.operands)))
+    return tuple(Derivative(f"{part.function}_{word}_gradient", takes) for word in words)
 
-FUNCTIONS = {
-    **PROGRAM_FUNCTIONS,
-    **_GRADIENTS,
-    "update_gradient": LocalFunction(1, "sum", 0, JaxCode.update_gradient),
-    # What a program writes as `where` with a number.
-    "fill": LocalFunction(2, "none", 1, "jnp.where({0}, {1}, {number})", (None, _OF_WHERE), selects=(0,)),
-    "convert": LocalFunction(1, "sum", 0, "{0}", keeps_integers=True),
-    # Adam (Kingma and Ba 2015, with the bias of the moments in the rate) and SGD, for a rate of 0.001.
-    "adam_mean": LocalFunction(2, "none", 3, "0.9 * {0} + 0.1 * {1}"),
-    "adam_square": LocalFunction(2, "none", 4, "0.999 * {0} + 0.001 * jnp.square({1})", of_positive=True),
-    "adam_update": LocalFunction(3, "none", 5, "{0} - 1e-3 * {1} / (jnp.sqrt({2}) + 1e-8)"),
-    "sgd_update": LocalFunction(2, "none", 2, "{0} - 1e-3 * {1}"),
+
+_TOLD = {
+    "multiply": _of_multiply,
+    "mean": _of_mean,
+    "mean_square": _of_mean_square,
+    "slice": _of_slice,
+    "concatenate": _of_concatenate,
+    "update": _of_update,
+    "attention": _of_attention,
 }
+
+
+def _read_functions(rows: str) -> dict[str, LocalFunction]:
+    """The functions of a section of `functions.txt`."""
+    found = {}
+    for name, figures, code, *others in rows_of(rows):
+        operands, linearity, flops = figures.split()
+        gradients, more, *_ = *others, "", ""
+        fields: dict[str, Any] = {}
+        for field in more.split(", ") if more else ():
+            key, *values = field.split()
+            numbers = () if key == "counted" else tuple(map(int, values))
+            fields[key] = numbers or next(iter(values), True)
+        if "few" in fields:
+            fields["few"] = fields["few"][0]
+        count = None if operands == "any" else int(operands)
+        made = (count, linearity, int(flops), _read_code(code), _read_derivatives(gradients))
+        found[name] = LocalFunction(*made, **fields)  # type: ignore[arg-type]
+    return found
+
+
+def _read_code(text: str) -> Code:
+    if "{" in text:
+        return text
+    if not text.startswith("d "):
+        code: Callable[[JaxCode], str] = getattr(JaxCode, text)
+        return code
+    _, of, operand, *taken = text.replace(" of", "").split()
+    code = getattr(JaxCode, of)
+
+    def gradient(written: JaxCode) -> str:
+        takes = range(len(written.operands) - 1) if taken == ["all"] else [*map(int, taken)]
+        return written.gradient(code, int(operand), takes)
+
+    return gradient
+
+
+def _read_derivatives(text: str) -> Derivatives | Callable[[Statement], Derivatives]:
+    if text.startswith("by "):
+        return _TOLD[text.removeprefix("by ")]
+    words: dict[str, Taken] = {"result": RESULT, "row_sums": ROW_SUMS}
+    found: list[Derivative | None] = []
+    for each in text.split("; ") if text else ():
+        if each == "-":
+            found.append(None)
+            continue
+        called, _, number = each.partition(" = ")
+        function, *taken = called.split()
+        takes = (GRADIENT, *(words.get(word) or int(word) for word in taken))
+        found.append(Derivative(function, takes, float(number) if number else None))
+    return tuple(found)
+
+
+_SECTIONS = sections_beside(__file__, "functions.txt")
+PROGRAM_FUNCTIONS = _read_functions(_SECTIONS["of programs"])
+"""The functions that a program may write."""
+FUNCTIONS = PROGRAM_FUNCTIONS | _read_functions(_SECTIONS["of statements alone"])
 """These, and those that only a program's statements have, its gradients and optimizers."""
 
 
