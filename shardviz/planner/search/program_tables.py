@@ -347,13 +347,8 @@ def _collectives(
     seconds = np.zeros_like(size)
     if not machine.family.lacks_links and size.size:
         lines = [[one.prices.line(*line) for line in rows.lines] for one in programs]
-        start, latency, adds = (
-            np.array([[getattr(line, name) for line in own] for own in lines], float)[:, rows.line]
-            for name in ("start", "latency", "adds")
-        )
-        per_byte = np.array([[np.nan if o.per_byte is None else o.per_byte for o in own] for own in lines])
-        sent = per_byte[:, rows.line] * size
-        seconds = start + np.where(adds, latency + sent, np.maximum(latency, sent))
+        start, latency, per_byte = np.moveaxis(np.array(lines, float)[:, rows.line], -1, 0)
+        seconds = start + np.maximum(latency, per_byte * size)
         for mesh, row in np.argwhere(np.isnan(seconds)):
             op, axes = rows.lines[rows.line[row]]
             own_size = int(size[mesh, row])

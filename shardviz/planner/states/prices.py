@@ -31,13 +31,12 @@ class SearchTooLongError(Exception):
 
 
 class PriceLine(NamedTuple):
-    """The time of a collective over some axes by its bytes: its start, and the sum or the longer of latency
-    and seconds per byte; None where it has several lines, as NCCL's ways and what was measured have."""
+    """The time of a collective over some axes by its bytes: its start, and the longer of latency and seconds
+    per byte; None where it has several lines, as NCCL's ways and what was measured have."""
 
     start: float
     latency: float
     per_byte: float | None
-    adds: bool
 
 
 class Prices:
@@ -98,8 +97,7 @@ class Prices:
         line = self.line(op, axes)
         if line.per_byte is None:
             return collective_price(op, size, axes, self.placed).seconds
-        bandwidth = line.per_byte * size
-        return line.start + (line.latency + bandwidth if line.adds else max(line.latency, bandwidth))
+        return line.start + max(line.latency, line.per_byte * size)
 
     @remembered
     def line(self, op: str, axes: Axes) -> PriceLine:
@@ -107,8 +105,10 @@ class Prices:
         levels = self.placed.levels_for(op, axes)
         has_several = self.placed.machine.measured or any(level.nccl for level in levels)
         per_byte = None if has_several else time.bandwidth_seconds / LARGE
-        adds = time.seconds > time.start_seconds + time.bandwidth_seconds
-        return PriceLine(time.start_seconds, time.latency_seconds, per_byte, adds)
+        start, latency = time.start_seconds, time.latency_seconds
+        if time.seconds > start + time.bandwidth_seconds:  # nothing is sent during the latency
+            start, latency = start + latency, 0.0
+        return PriceLine(start, latency, per_byte)
 
     @remembered
     def work(self, flops: int, hbm_bytes: int, dtype: str) -> Cost:
