@@ -80,11 +80,20 @@ def test_element_types(mlir, dtype, nbytes):
     assert (found.dtype, found.bytes) == (dtype, nbytes)
 
 
-def test_a_permute_of_axes_that_do_not_divide_has_axes_but_no_pairs():
+def test_a_permute_of_axes_that_do_not_divide():
+    """On X=3, Y=2 device x * 2 + y wants block y * 3 + x, which is at the device of that number."""
     body = '%0 = sdy.collective_permute %arg0 out_sharding=<@mesh, [{"Y", "X"}]> : tensor<12xf32>'
     argument = 'tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"X", "Y"}]>}'
     found = read_shardy(text(body, argument).replace('"X"=2, "Y"=4', '"X"=3, "Y"=2')).collectives[0]
-    assert (found.axes, found.groups, found.operand_shape) == (("X", "Y"), None, (2,))
+    pairs = tuple((y * 3 + x, x * 2 + y) for x in range(3) for y in range(2))
+    assert (found.axes, found.groups, found.operand_shape) == (("X", "Y"), pairs, (2,))
+
+
+def test_a_permute_on_more_devices_than_are_listed_has_its_axes():
+    body = '%0 = sdy.collective_permute %arg0 out_sharding=<@mesh, [{"X", "Y":(8)4}]> : tensor<4096xf32>'
+    argument = 'tensor<4096xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"X", "Y":(1)4}]>}'
+    found = read_shardy(text(body, argument).replace('"X"=2, "Y"=4', '"X"=64, "Y"=32, "Z"=64')).collectives[0]
+    assert (found.axes, found.groups, found.group_size) == (("Y",), None, 2)
 
 
 PERMUTE = '%1 = sdy.collective_permute %0 out_sharding=<@mesh, [{"Y"}, {}]> : tensor<8x64xf32>'

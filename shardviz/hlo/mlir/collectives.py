@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, zip_longest
+from itertools import chain, zip_longest
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hlo.collective import OPS, RAGGED, Collective
@@ -43,7 +44,7 @@ from shardviz.hlo.replica_groups import (
 from shardviz.hlo.text.shapes import ArrayShape
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.axis_parts import SubAxis
-from shardviz.sharding.digits import AxisSizes, part_digits
+from shardviz.sharding.digits import Digit, Nest, merged, pieces, row_major
 
 _SDY_OPS = {
     "sdy.all_gather": "all-gather",
@@ -131,109 +132,36 @@ def sdy_collective(operation: MlirOperation, meshes: Meshes, mesh: Mesh | None) 
 def _permuted(
     operation: MlirOperation, after: TensorSharding, meshes: Meshes
 ) -> tuple[tuple[str, ...], Lists | None, int]:
-    """A permute's axes in the mesh's order, its pairs of positions, which the text lacks (None where sizes of
-    axes do not divide one another), and 2, or 1 when nothing moves after all."""
+    """A permute's axes in the mesh's order, its pairs of positions, which the text lacks (None where they are
+    too many or unknown), and 2, or 1 when nothing moves after all."""
+    # XLA lists the devices of both shardings block by block, those that hold the same block in the order of
+    # the mesh, and sends from each to the one in its place (ReshardWithCollectivePermute).
     operand = next(iter(operation.operands), None)
     before = sharding_of(operand, meshes, len(after.dims)) if operand else None
     if before is None or len(before.dims) != len(after.dims) or before.sizes not in ((), after.sizes):
         return (), None, 2
     sizes = dict(after.sizes)
-    moves = moved_digits(before, after)
-    if moves is None:
+    if before.parts != after.parts:
         dims = zip(before.dims, after.dims, strict=True)
         changed = {axis.axis for old, new in dims if old != new for axis in (*old, *new)}
-    else:
-        changed = {digit.axis for digit in moves}
-    axes = tuple(name for name in sizes if name in changed)
-    are_few = moves is not None and 2 * math.prod(sizes.values()) <= MAX_LISTED_IDS
-    return axes, move_pairs(moves or {}, sizes) if are_few else None, 1 if moves == {} else 2
+        return tuple(name for name in sizes if name in changed), None, 2
+    listed = [axis_groups(chain.from_iterable(sharding.dims), sizes) for sharding in (before, after)]
+    own, others = (_places(groups, tuple(sizes.values())) for groups in listed)
+    axes = tuple(name for index, name in enumerate(sizes) if own[index] != others[index])
+    if 2 * math.prod(sizes.values()) > MAX_LISTED_IDS:
+        return axes, None, 2 if axes else 1
+    sources, targets = (chain.from_iterable(groups.expand()) for groups in listed)
+    pairs = sorted(zip(sources, targets, strict=True), key=lambda pair: pair[1])
+    return axes, tuple(pairs), 2 if axes else 1
 
 
-Moves = dict[SubAxis, SubAxis]
-"""Source digit → the target's digit that it equals."""
-
-
-def moved_digits(before: TensorSharding, after: TensorSharding) -> Moves | None:
-    """Source digit → the target's digit that it equals, for those that differ. None when the sizes of the
-    axes do not divide one another, so that there are no common digits."""
-    # A sharding assigns to every block of the tensor digits of the device's coordinates: on X=2, Y=4 the
-    # dimension [{"X", "Y"}] is cut first by the digit of X, then by that of Y. Cut fine enough, the digits of
-    # both shardings match one to one, so that a target's digit q says where its source stands in digit p:
-    # from [{"X", "Y"}] to [{"Y", "X"}] Y is cut into halves, and X ← major half of Y, major half ← minor
-    # half, minor half ← X. Digits that no longer, or not yet, choose a block are closed into cycles, which
-    # makes the move a permutation.
-    if len(before.dims) != len(after.dims):
-        return None
-    moves: Moves = {}
-    edges: dict[str, set[int]] = {}
-    pairs = list(zip(before.dims, after.dims, strict=True))
-    for _ in range(64):
-        known = {name: set(places) for name, places in edges.items()}
-        moves = {}
-        for old, new in pairs:
-            matched = _matched(_refined(old, edges), _refined(new, edges))
-            if matched is None:
-                return None
-            for p, q in matched:
-                for name, above, size in (p, q):
-                    edges.setdefault(name, set()).update((above, above * size))
-                moves[p] = q
-        if known == edges:
-            return _closed(moves)
-    return None
-
-
-def _refined(digits: Sequence[SubAxis], edges: dict[str, set[int]]) -> list[SubAxis]:
-    """The digits cut at all the places known so far."""
-    refined: list[SubAxis] = []
-    for name, above, size in digits:
-        places = sorted(index for index in edges.get(name, ()) if above < index < above * size)
-        for low, high in pairwise([above, *places, above * size]):
-            if high % low:
-                return list(digits)
-            refined.append(SubAxis(name, low, high // low))
-    return refined
-
-
-def _matched(old: list[SubAxis], new: list[SubAxis]) -> list[tuple[SubAxis, SubAxis]] | None:
-    """Two lists of digits cut into pairs of equal size, major first; None when they do not match."""
-    old, new, pairs = old[::-1], new[::-1], []
-    while old and new:
-        (a, above_a, m), (b, above_b, n) = old.pop(), new.pop()
-        size = min(m, n)
-        if max(m, n) % size:
-            return None
-        if m > size:
-            old.append(SubAxis(a, above_a * size, m // size))
-        if n > size:
-            new.append(SubAxis(b, above_b * size, n // size))
-        pairs.append((SubAxis(a, above_a, size), SubAxis(b, above_b, size)))
-    return None if old or new else pairs
-
-
-def _closed(moves: Moves) -> Moves:
-    """The same moves with every open chain of digits joined at its ends, and without those that stay."""
-    sources = {q: p for p, q in moves.items()}
-    closed = dict(moves)
-    for free in moves.values():
-        if free not in moves:
-            end = free
-            while end in sources:
-                end = sources[end]
-            closed[free] = end
-    return {p: q for p, q in closed.items() if p != q}
-
-
-def move_pairs(moves: Moves, sizes: AxisSizes) -> tuple[tuple[int, ...], ...]:
-    """(source, target) of every device of a mesh of those sizes, as positions, by target."""
-    digits = [*zip(part_digits(moves, sizes), part_digits(moves.values(), sizes), strict=True)]
-    pairs = []
-    for target in range(math.prod(sizes.values())):
-        source = target
-        for (size, stride), (_, stride_in_target) in digits:
-            source += (target // stride_in_target % size - target // stride % size) * stride
-        pairs.append((source, target))
-    return tuple(pairs)
+def _places(groups: ReplicaGroups, sizes: Sequence[int]) -> dict[int, Nest]:
+    """For each axis of a mesh the digits that its coordinate is of the place of a device in the groups."""
+    parts = [part for digit in (*groups.outer, *groups.inner) for part in pieces(digit, sizes) or ()]
+    by_axis: dict[int, list[tuple[int, Digit]]] = defaultdict(list)
+    for (index, above, size), place in zip(parts, row_major([size for *_, size in parts]), strict=True):
+        by_axis[index] += [(above, place)] if size > 1 else []
+    return {index: merged(place for _, place in sorted(by_axis[index])) for index in range(len(sizes))}
 
 
 def stablehlo_collective(
