@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import ALIASES, BODIES, CONTROL
@@ -23,7 +23,6 @@ MAX_BUFFERS = 100
 """As many of the largest buffers are told."""
 MAX_FOLLOWED = 100_000
 """No computation is followed after so many instructions: one that is called over and over has no end."""
-_SHARES = re.compile(r'"aliasing_operands":\{"lists":\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]\}')
 Value = int | tuple["Value", ...]
 """The number of an array's buffer, `NO_BUFFER` of what is on the chip or a token; or a tuple's elements."""
 NO_BUFFER = -1
@@ -105,6 +104,9 @@ class _Liveness:
                         ends[value] = now + 1
                         held.append(value)
                 order.append(names[number])
+                if not size:
+                    values[number] = NO_BUFFER
+                    continue
                 values[number] = len(starts)
                 makers.append((rows, number, shape))
                 sizes.append(size)
@@ -185,9 +187,9 @@ class _Liveness:
             if index < len(operands):
                 other = reduce(lambda part, each: _element(part, each, _NOTHING), inner, operands[index])
                 value = self._replaced(value, path, other)
-        if form.has_aliases and (lists := _shared(form.tail)) is not None:
+        if form.shared:
             results = {index: buffer for index, (_, buffer) in enumerate(_paths(value), len(operands))}
-            for numbers in lists:
+            for numbers in form.shared:
                 held = _buffers(*(operands[each] for each in numbers if each < len(operands)))
                 for each in filter(results.__contains__, numbers):
                     self._may_share(now, held, results[each])
@@ -334,12 +336,3 @@ def _paths(value: Value) -> Iterator[tuple[Path, int]]:
     for number, element in enumerate(value):
         for path, buffer in _paths(element):
             yield (number, *path), buffer
-
-
-@lru_cache(maxsize=4096)
-def _shared(attributes: str) -> tuple[tuple[int, ...], ...] | None:
-    """Numbers of operands, and behind these of results, that may share a buffer; None where none are told."""
-    if (shares := _SHARES.search(attributes)) is None:
-        return None
-    lists = re.findall(r'"indices":\[([^\[\]]*)\]', shares[1])
-    return tuple(tuple(map(int, re.findall(r"\d{1,6}", indices))) for indices in lists)

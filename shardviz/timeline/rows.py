@@ -31,6 +31,7 @@ _REDUCTION = re.compile(r", to_apply=%?[^\s,]++")
 """What they do with two elements, for which XLA makes a computation each time."""
 _CALLS = re.compile(r" calls=%?([^\s,(){}]++)")
 _PIECE = re.compile(r"[()]|[a-z][a-z0-9]*\[[^\]]*\](?:\{[^{}]*\})?")
+_SHARES = re.compile(r'"aliasing_operands":\{"lists":\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]\}')
 _ELEMENTWISE = ARITHMETIC | {
     *("remainder", "and", "or", "xor", "not", "floor", "ceil", "convert", "select", "compare"),
     *("dynamic-update-slice", "scatter"),
@@ -58,9 +59,11 @@ class Form:
         self._start = start
         self.opcode, self.shape, self.tail = key
         self.begins = begins(self.opcode)  # another instruction ends what one of these begins
-        self.has_aliases = "aliasing" in self.tail
+        # What the compiler says of operands and results that may share a buffer.
+        self.shared = _shared(self.tail) if "aliasing_operands" in self.tail else None
+        self.has_aliases = bool(self.shared) or "output_to_operand_aliasing" in self.tail
         is_loop = self.opcode == "fusion" and "kind=kLoop" in self.tail
-        self.is_elementwise = self.opcode in _ELEMENTWISE or is_loop
+        self.is_elementwise = self.shared is None and (self.opcode in _ELEMENTWISE or is_loop)
         # Its instructions as work of the device, by the shapes of their operands; `own_works` are also those
         # of fusions with a collective, which differ in that.
         self.works: dict[tuple[str, ...], TimedWork] = {}
@@ -80,11 +83,11 @@ class Form:
 
     @cached_property
     def array(self) -> BufferArray | None:
-        """The new array in HBM that is its result; None where it has others, or operands change."""
+        """The one new array that is its result; None where it has others, or operands change."""
         is_new = self.opcode not in NAMING and self.opcode not in CONTROL and not ends(self.opcode)
         is_plain = is_new and not self.begins and not self.has_aliases
         arrays = self.arrays
-        return arrays if is_plain and isinstance(arrays, BufferArray) and arrays.bytes else None
+        return arrays if is_plain and isinstance(arrays, BufferArray) else None
 
     @cached_property
     def source(self) -> str:
@@ -110,6 +113,15 @@ def _arrays(shape: str) -> Arrays:
             elements = tuple(open_.pop())
             open_[-1].append(elements)
     return open_[0][0] if open_[0] else ()
+
+
+@lru_cache(maxsize=4096)
+def _shared(attributes: str) -> tuple[tuple[int, ...], ...] | None:
+    """Numbers of operands, and behind these of results, that may share a buffer; None where none are told."""
+    if (shares := _SHARES.search(attributes)) is None:
+        return None
+    lists = re.findall(r'"indices":\[([^\[\]]*)\]', shares[1])
+    return tuple(tuple(map(int, re.findall(r"\d{1,6}", indices))) for indices in lists)
 
 
 class Rows:
