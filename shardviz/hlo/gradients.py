@@ -24,7 +24,7 @@ from shardviz.hlo.named_scopes import joined_names, program_place
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.hlo.text.instructions import reached
 from shardviz.hlo.text.opcodes import ADDING, ARITHMETIC, PLACES, RUNNING, SUMS, whole_op
-from shardviz.hlo.text.values import Made, ProgramValue, Values, folded, max_looks
+from shardviz.hlo.text.values import MAX_LOOKS, Made, ProgramValue, Values, folded, max_looks
 
 MAX_REACHED = 500
 """A value that is made of more arguments, sums or pairs than this is not the update of a parameter."""
@@ -187,9 +187,7 @@ class _GradientUses:
     def __init__(self, values: Values) -> None:
         self._values = values
         self._known: dict[ProgramValue, _Look] = {}
-        self._with: set[ProgramValue] = set()
-        self._without: set[ProgramValue] = set()
-        """The values that are made of a gradient, and those that are not, as far as they were looked at."""
+        self._has: dict[ProgramValue, bool] = {}
         self._looks = max_looks(values.lines.text)
 
     def moves_gradients(self, line: Instruction) -> bool:
@@ -229,24 +227,12 @@ class _GradientUses:
         return False
 
     def _has_gradient(self, value: ProgramValue) -> bool:
-        # Of many collectives the ways back join: what was found of a value on one of them holds for all.
-        waiting, taken_by = [value], {value: value}
-        while waiting:
-            current = waiting.pop()
-            look = self._look(current)
-            if look is None:
-                return False
-            if look.is_backward or current in self._with:
-                self._with.add(current)
-                while (current := taken_by[current]) not in self._with:
-                    self._with.add(current)
-                return True
-            for operand in look.operands:
-                if operand not in taken_by and operand not in self._without:
-                    taken_by[operand] = current
-                    waiting.append(operand)
-        self._without.update(taken_by)
-        return False
+        """Return whether an operation of the backward pass is among all that a value is made of."""
+        return folded(value, self._has, self._step, lambda _, parts: any(parts), MAX_LOOKS) or False
+
+    def _step(self, value: ProgramValue) -> tuple[Sequence[ProgramValue], bool]:
+        look = self._look(value)
+        return (look.operands, False) if look and not look.is_backward else ((), look is not None)
 
     def _look(self, value: ProgramValue) -> _Look | None:
         """A value, followed unless an activation or a model makes it; None where too many were looked at."""

@@ -6,6 +6,7 @@ These are copied, cloned, fused, sunk into the body or carried through it: opera
 
 from __future__ import annotations
 
+import operator
 import re
 from bisect import bisect_left
 from collections import defaultdict
@@ -26,15 +27,18 @@ _TRIP_COUNT = re.compile(r'known_trip_count[\\":]{1,6}\{[\\"]{0,2}n[\\":]{1,6}(\
 _CALLING = tuple(key for key in CALLING if key not in ("body", "condition"))
 MAX_NAMED = 8
 """Loops that a message names."""
-MAX_STEPS = 200
-"""Instructions looked at for one loop at most; a real one has some twenty."""
-MAX_DEPTH = 40
+MAX_DEPTH = 80
 """Sums and loops within one another, followed at most."""
+MAX_LOOKS = 800
+"""Instructions looked at for one loop at most; a real one has some twenty in each round."""
+ROUNDS = 4
+"""As many are looked at: no product of two counters grows evenly through these."""
 
 _DIRECTION = re.compile(r"[ ,]direction=([A-Z]{2})\b")
 _INTEGER = re.compile(r"\s*(-?\d{1,19})\s*\)")
 _SCALAR = re.compile(r"([su])(\d{1,2})\[\]")
 
+_SUMS = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
 _PASSING = MOVES | {"get-tuple-element", "fusion", "call", "while"}
 _LOOP = re.compile(
     r"^[ \t]*+(?:ROOT )?%?([^\s=,(){}]++) = [^\n]*? while\([^\n]*?, body=%?([^\s,]+)", re.MULTILINE
@@ -210,137 +214,99 @@ def with_trip_counts(text: str, trips: Mapping[str, int]) -> str:
     return changed
 
 
-class _Sum(NamedTuple):
-    """``factor * element + number`` of an element of a loop's state; the number alone without one."""
-
-    number: int
-    element: Path | None = None
-    factor: int = 0
-
-    def plus(self, other: _Sum, times: int = 1) -> _Sum | None:
-        """With `times` the other added; None for two elements at once."""
-        if self.element != other.element and self.element is not None and other.element is not None:
-            return None
-        element = other.element if self.element is None else self.element
-        return _Sum(self.number + times * other.number, element, self.factor + times * other.factor)
-
-
-_Comparison = tuple[str, str, _Sum | None, _Sum | None]
-
-
 class TripCounts:
-    """The lengths of a module's loops."""
+    """The lengths of a module's loops. The sides of a condition's comparison are followed through the loop's
+    first rounds: sums and products of numbers that grow evenly there do so in all."""
 
     def __init__(self, values: Values) -> None:
         self._values, self._lines = values, values.lines
-        self._steps = self._depth = 0
+        self._looks = 0
         self._known: dict[Instruction, int | None] = {}
-        self._conditions: dict[Computation, _Comparison | None] = {}
+        self._elements: dict[tuple[Instruction, Path, int], int | None] = {}
 
     def of(self, loop: Instruction) -> int | None:
         """The number of times that a while instruction runs its body; None where the text does not tell."""
         if loop not in self._known and (written := loop.search(_TRIP_COUNT)):
             self._known[loop] = int(written[1])
         elif loop not in self._known:
-            self._steps = self._depth = 0
+            self._looks, self._known[loop] = MAX_LOOKS, None
             self._known[loop] = self._trips(loop)
         return self._known[loop]
 
     def _trips(self, loop: Instruction) -> int | None:
         condition = next(iter(self._lines.called(loop, "condition")), None)
-        if condition is None or self._lines.body(loop) is None:
+        root = None if condition is None else self._lines.root(condition)
+        made = None if root is None else self._source(ProgramValue(root))
+        direction = made.line.search(_DIRECTION) if made and made.line.opcode == "compare" else None
+        compared = self._lines.taken(made.line) if made and direction else []
+        scalar = _SCALAR.match(compared[0].shape) if len(compared) == 2 else None
+        if made is None or direction is None or scalar is None:
             return None
-        if condition not in self._conditions:
-            # Many loops may have one condition.
-            self._conditions[condition] = self._comparison(condition)
-        if (comparison := self._conditions[condition]) is None:
-            return None
-        direction, shape, *sides = comparison
-        one, two = (self._side(loop, side) for side in sides)
-        scalar = _SCALAR.match(shape)
-        if scalar is None or one is None or two is None:
+        one, two = (self._evenly(ProgramValue(line, made.caller), loop) for line in compared)
+        if one is None or two is None:
             return None
         (a, step), (b, other) = one, two
-        count = trips(direction, a - b, step - other)
+        count = trips(direction[1], a - b, step - other)
         bits = int(scalar[2])
         numbers = range(2**bits) if scalar[1] == "u" else range(-(2**bits) // 2, 2**bits // 2)
         is_in = count is not None and a + count * step in numbers and b + count * other in numbers
         return count if is_in else None
 
-    def _comparison(self, condition: Computation) -> _Comparison | None:
-        """The direction and the shape of a condition's comparison, and its sides in terms of the state."""
-        root = self._lines.root(condition)
-        made = self._source(ProgramValue(root)) if root else None
-        direction = made.line.search(_DIRECTION) if made else None
-        if made is None or direction is None or made.line.opcode != "compare":
-            return None
-        compared = self._lines.taken(made.line)
-        if len(compared) != 2:
-            return None
-        one, two = (self._sum(ProgramValue(line, made.caller)) for line in compared)
-        return direction[1], compared[0].shape, one, two
-
-    def _side(self, loop: Instruction, value: _Sum | None) -> tuple[int, int] | None:
+    def _evenly(self, value: ProgramValue, loop: Instruction) -> tuple[int, int] | None:
         """The first value of a side of the comparison, and its growth."""
-        if value is None or value.element is None:
-            return value and (value.number, 0)
-        element = self._element(loop, value.element)
-        return element and (value.factor * element[0] + value.number, value.factor * element[1])
-
-    def _element(self, loop: Instruction, path: Path) -> tuple[int, int] | None:
-        """The first value of an element of a loop's state, and its increase in each run of the body."""
-        body, init = self._lines.body(loop), self._lines.operand(loop, 0)
-        root = None if body is None else self._lines.root(body)
-        if root is None or init is None:
+        first, *later = (self._number(value, loop, number) for number in range(ROUNDS))
+        if first is None or later[0] is None:
             return None
-        after, before = (self._sum(ProgramValue(line, None, path)) for line in (root, init))
-        if before is not None and before.element is not None:
-            # The loop around this one may leave that element of its own state as it was.
-            outer = None if self._depth == MAX_DEPTH else self._values.caller_of(loop.home)
-            is_loop = outer is not None and outer.opcode == "while" and self._lines.body(outer) is loop.home
-            self._depth += 1
-            kept = self._element(outer, before.element) if outer and is_loop else None
-            self._depth -= 1
-            before = _Sum(kept[0] * before.factor + before.number) if kept and kept[1] == 0 else None
-        if before is None or after is None or (after.element, after.factor) != (path, 1):
-            return None
-        return before.number, after.number
+        step = later[0] - first
+        return (first, step) if later == [first + step * number for number in range(1, ROUNDS)] else None
 
-    def _sum(self, value: ProgramValue) -> _Sum | None:
-        """A value in terms of numbers and of a loop's state; None where these do not tell."""
-        if self._depth == MAX_DEPTH:
-            return None
-        self._depth += 1
-        source = self._source(value)
-        total = self._sum_of(source) if source else None
-        self._depth -= 1
-        return total
+    def _element(self, loop: Instruction, path: Path, number: int, depth: int = 0) -> int | None:
+        """The value of an element of a loop's state at the beginning of one of its rounds."""
+        key = loop, path, number
+        if key not in self._elements:
+            self._elements[key] = None
+            body, before = self._lines.body(loop), self._lines.operand(loop, 0)
+            root = None if body is None else self._lines.root(body)
+            if number and root is not None:
+                self._elements[key] = self._number(ProgramValue(root, None, path), loop, number - 1, depth)
+            elif root is not None and before is not None:
+                self._elements[key] = self._number(ProgramValue(before, None, path), None, 0, depth)
+        return self._elements[key]
 
-    def _sum_of(self, value: ProgramValue) -> _Sum | None:
-        line = value.line
+    def _number(
+        self, value: ProgramValue, loop: Instruction | None, number: int, depth: int = 0
+    ) -> int | None:
+        """An integer in a round of a loop, or outside of any; None where the text does not tell."""
+        source = self._source(value) if depth < MAX_DEPTH else None
+        if source is None:
+            return None
+        line = source.line
+        if line.opcode == "parameter" and loop is not None:
+            return self._element(loop, source.path, number, depth + 1)
         if line.opcode == "parameter":
-            return _Sum(0, value.path, 1)
+            # The loop around may leave that element of its own state as it was.
+            outer = self._values.caller_of(line.home)
+            if outer is None or outer.opcode != "while" or self._lines.body(outer) is not line.home:
+                return None
+            first, second = (self._element(outer, source.path, each, depth + 1) for each in range(2))
+            return first if first == second else None
         if line.opcode == "constant":
-            number = _INTEGER.match(line.text, line.inside, line.stop)
-            return _Sum(int(number[1])) if number and _SCALAR.match(line.shape) else None
-        if line.opcode not in ("add", "subtract", "multiply"):
+            written = _INTEGER.match(line.text, line.inside, line.stop)
+            return int(written[1]) if written and _SCALAR.match(line.shape) else None
+        if line.opcode not in _SUMS:
             return None
-        terms = [self._sum(ProgramValue(term, value.caller)) for term in self._lines.taken(line)]
-        if len(terms) != 2 or terms[0] is None or terms[1] is None:
+        terms = self._lines.taken(line)
+        values = [self._number(ProgramValue(term, source.caller), loop, number, depth + 1) for term in terms]
+        if len(values) != 2 or values[0] is None or values[1] is None:
             return None
-        one, other = terms[0], terms[1]
-        if line.opcode == "multiply":
-            one, other = (one, other) if one.element is None else (other, one)
-            total = None if one.element is not None else _Sum(0).plus(other, one.number)
-        else:
-            total = one.plus(other, 1 if line.opcode == "add" else -1)
+        total: int = _SUMS[line.opcode](values[0], values[1])
         # No counter has more than 64 bits; powers of powers have no end.
-        return total if total and max(abs(total.number), abs(total.factor)) < 2**64 else None
+        return total if abs(total) < 2**64 else None
 
     def _source(self, value: ProgramValue) -> ProgramValue | None:
         """The value behind copies, tuples, fusions and calls, within one run of what is around it."""
-        while self._steps < MAX_STEPS:
-            self._steps += 1
+        while self._looks > 0:
+            self._looks -= 1
             opcode = value.line.opcode
             is_moved = opcode in _PASSING or (opcode == "tuple" and bool(value.path))
             if not is_moved and (opcode != "parameter" or value.caller is None):
