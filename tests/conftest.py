@@ -223,7 +223,7 @@ def own_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def collectives_in() -> Callable[[str], list[tuple[str, tuple[tuple[int, ...], ...]]]]:
     """Kind, and groups or pairs, of each collective in HLO, sorted: independent ones have no order."""
-    from shardviz.hlo.group_text import parse_pairs, parse_replica_groups
+    from shardviz.hlo.replica_groups import parse_pairs, parse_replica_groups
 
     def found(text: str) -> list[tuple[str, tuple[tuple[int, ...], ...]]]:
         return sorted(

@@ -21,8 +21,7 @@ from math import prod
 
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective, CollectiveMatmul
-from shardviz.hlo.group_text import parse_pairs
-from shardviz.hlo.replica_groups import Lists, linked
+from shardviz.hlo.replica_groups import Lists, linked, parse_pairs
 from shardviz.hlo.text.call_graph import Call, times
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import MOVES

@@ -18,16 +18,19 @@ from itertools import pairwise
 
 from shardviz.errors import NotationError, QuestionError, plural
 from shardviz.hlo.collective import RAGGED, Collective
-from shardviz.hlo.group_text import (
+from shardviz.hlo.mlir.attributes import mesh_literals
+from shardviz.hlo.replica_groups import (
+    Lists,
+    ReplicaGroups,
     WrittenMesh,
     check_ids,
+    linked,
     mesh_of_sharding,
     parse_pairs,
     parse_replica_groups,
+    placed_lists,
     written_mesh,
 )
-from shardviz.hlo.mlir.attributes import mesh_literals
-from shardviz.hlo.replica_groups import Lists, ReplicaGroups, linked, placed_lists
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.hlo.text.opcodes import base_op
 from shardviz.sharding import Mesh

@@ -13,11 +13,11 @@ from functools import lru_cache
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import RAGGED, Collective
 from shardviz.hlo.device_numbers import DeviceNumbers
-from shardviz.hlo.group_text import axes_by_name
 from shardviz.hlo.replica_groups import (
     MAX_LISTED_IDS,
     Lists,
     ReplicaGroups,
+    axes_by_name,
     device_ids,
     group_axes,
     pair_axes,

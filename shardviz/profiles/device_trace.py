@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from shardviz.hlo.group_text import GROUPS, LISTED_GROUPS
+from shardviz.hlo.replica_groups import GROUPS, LISTED_GROUPS
 
 
 class TraceEvent(NamedTuple):

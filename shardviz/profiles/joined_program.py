@@ -10,8 +10,8 @@ from typing import Literal
 
 from shardviz.hardware.machine import Machine, assumed_machine
 from shardviz.hlo.collective import OPS, Collective
-from shardviz.hlo.group_text import GROUPS, LISTED_GROUPS
 from shardviz.hlo.module import HloModule, Reader
+from shardviz.hlo.replica_groups import GROUPS, LISTED_GROUPS
 from shardviz.hlo.text.opcodes import base_op
 from shardviz.profiles.device_trace import HBM_COPY, HOST_COPY, PEER_COPY, SOME_COPY, TracedInstruction
 from shardviz.sharding import Mesh

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.errors import NotationError
-from shardviz.hlo.group_text import parse_pairs, parse_replica_groups
 from shardviz.hlo.replica_groups import (
     MAX_IRREGULAR,
     ReplicaGroups,
@@ -18,6 +17,8 @@ from shardviz.hlo.replica_groups import (
     device_ids,
     group_axes,
     pair_axes,
+    parse_pairs,
+    parse_replica_groups,
 )
 from shardviz.hlo.text.instruction import parse_instruction
 from shardviz.sharding import Mesh
@@ -127,7 +128,7 @@ def test_wrong_groups(text, message):
 @pytest.mark.parametrize("read", [lambda text: parse_replica_groups(text, 8), parse_pairs])
 def test_more_numbers_than_are_read_one_by_one_are_not_made_into_numbers(read, monkeypatch):
     text = f"{{{','.join(f'{{{i},{i + 1}}}' for i in range(0, 2 * MAX_IRREGULAR, 2))}}}"
-    monkeypatch.setattr("shardviz.hlo.group_text.re.split", None)
+    monkeypatch.setattr("shardviz.hlo.replica_groups.re.split", None)
     with pytest.raises(NotationError) as raised:
         read(text)
     assert raised.value.message == (

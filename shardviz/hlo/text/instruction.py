@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from shardviz.hlo.group_text import GROUPS
+from shardviz.hlo.replica_groups import GROUPS
 from shardviz.hlo.text.opcodes import CALLING
 
 HEAD: str = (

@@ -27,8 +27,8 @@ from shardviz.units import human_bytes
 from shardviz.user_files import EXAMPLES
 
 with LazyImports():
-    from shardviz.hlo import group_text, replica_groups
     from shardviz.hlo import module as hlo
+    from shardviz.hlo import replica_groups
     from shardviz.models import answer, rule_files, serving, sources
     from shardviz.planner.problem import training
     from shardviz.profiles import profile, trace_files
@@ -121,7 +121,7 @@ def carried(resolved: ResolvedProblem, program: str, kind: str) -> int:
 def along(resolved: ResolvedProblem, groups: str) -> frozenset[str]:
     """The mesh axes along which HLO's ``replica_groups`` lie."""
     mesh = resolved.problem.mesh
-    axes = replica_groups.group_axes(group_text.parse_replica_groups(groups, mesh.size), mesh)
+    axes = replica_groups.group_axes(replica_groups.parse_replica_groups(groups, mesh.size), mesh)
     return frozenset(axes)
 
 
