@@ -116,6 +116,14 @@ def test_loops_of_a_counter_and_a_bound(changed, count):
     assert [one.count for one in read_hlo(text + text).collectives] == counts * 2
 
 
+def test_a_power_of_the_counter_is_not_taken_for_a_counter():
+    """The cubes of -1, 0 and 1 are as far from one another as the numbers, but that of 2 ends the loop."""
+    usual = {"body": UP, "direction": "LT", "start": -1, "stop": 7, "first": "%copied", "bound": "%seven"}
+    text = LOOP.format(**usual, compared="%cube, %n.1")
+    cube = "%square = s32[] multiply(%i.1, %i.1)\n  %cube = s32[] multiply(%square, %i.1)\n  ROOT %c"
+    assert [one.count for one in read_hlo(text.replace("ROOT %c", cube, 1)).collectives] == [None]
+
+
 def test_a_loop_that_is_made_of_itself_has_no_count():
     text = LOOP.format(
         body="%j = s32[] copy(%j)",
