@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import cache
 from importlib.metadata import version
 from itertools import count, product
@@ -21,10 +22,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-import shardviz.compiler
-from shardviz.compiler import Cancelled, Worker
+from shardviz.api import shared_worker
+from shardviz.compiler import Cancelled, Worker, child_process
+from shardviz.compiler import worker as worker_client
 from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.targets import ProcessName, older_than
+from tests.forked_files import ForkServer
 
 # Eight simulated devices.
 _DEVICES = "--xla_force_host_platform_device_count=8"
@@ -196,9 +199,14 @@ def worker() -> Iterator[Worker]:
         yield shared
 
 
+ASKERS = (shared_worker, worker_client)
+"""The modules whose `Worker` the surfaces ask."""
+
+
 @pytest.fixture(scope="session", autouse=True)
 def everybody_asks_the_same_compilers(worker: Worker) -> Iterator[None]:
-    """What a command, a call or a screen in this process asks, goes to these; to end its own ends none.
+    """What a command, a call or a screen in this process asks, goes to these, unless it asks in a job or an
+    environment of its own; to end its own ends none.
 
     Answers are kept by each asker alone. The tests' modules have the true `Worker`.
     """
@@ -207,17 +215,31 @@ def everybody_asks_the_same_compilers(worker: Worker) -> Iterator[None]:
         def _process(self, name: ProcessName) -> WorkerProcess:
             if self._closed:
                 raise Cancelled("the worker was closed")
-            return worker._process(name)
+            is_in_job = name == "real" and self._job_address is not None
+            shares = self._environment is os.environ and not is_in_job
+            return worker._process(name) if shares else super()._process(name)
 
-    shardviz.compiler.Worker = Asking
-    yield
-    del shardviz.compiler.Worker
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ASKERS:
+            patch.setattr(module, "Worker", Asking)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def files_run_in_forks() -> Iterator[None]:
+    """Users' files run in forks of one process that has loaded JAX."""
+    server = ForkServer()
+    with pytest.MonkeyPatch.context() as patch, closing(server):
+        patch.setattr(child_process, "subprocess", server.subprocess)
+        yield
 
 
 @pytest.fixture
 def own_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests of the processes themselves: each asker starts its own, as in a user's process."""
-    monkeypatch.setattr(shardviz.compiler, "Worker", Worker)
+    """For tests of the processes themselves: each is started as in a user's process."""
+    for module in ASKERS:
+        monkeypatch.setattr(module, "Worker", Worker)
+    monkeypatch.setattr(child_process, "subprocess", subprocess)
 
 
 @pytest.fixture(scope="session")

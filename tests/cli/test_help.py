@@ -30,7 +30,6 @@ CHECKPOINT = Path(__file__).parent.parent / "models" / "checkpoints" / "zarr"
 STEP = """
 import jax
 from jax.sharding import NamedSharding, PartitionSpec as P
-from tests.conftest import one_in
 
 def step(mesh, batch=64):
     x = jax.ShapeDtypeStruct((batch, 64), "float32", sharding=NamedSharding(mesh, P("data")))

@@ -29,6 +29,7 @@ from shardviz.sharding import Mesh
 from shardviz.sharding.array import shard_shape
 from tests.conftest import one_row_in
 
+pytestmark = pytest.mark.usefixtures("own_compilers")
 FILE = """
 import jax, jax.numpy as jnp, beside
 from jax.sharding import NamedSharding, PartitionSpec as P
