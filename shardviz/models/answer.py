@@ -245,9 +245,7 @@ class ModelAnswer:
 
 def answered(question: ModelQuestion) -> ModelAnswer:
     """The answer, for which the step is planned. Raises `QuestionError` as `planned_step` does."""
-    of = question.model.architecture
-    is_said = of is not None and all(kind.mixer != "delta" for kind in of.kinds)
-    step = planned_step(question) if is_said else None
+    step = None if question.model.architecture is None else planned_step(question)
     return ModelAnswer(question, model_memory(question, step), step)
 
 

@@ -299,9 +299,6 @@ def _text(part: DecoderPart, of: Architecture, tokens: Tokens, with_loss: bool) 
     words = words_of(of, kind).union(["decodes"] * tokens.decodes, ["loss"] * with_loss)
     if kind is None:
         return "; ".join(statement for (statement,) in rows(f"{part.name} program", words, {}))
-    if kind.mixer == "delta":
-        problem = f"programs cannot say the gated delta rule of {of.family}, so no step is planned"
-        raise QuestionError(problem, "ask for parameters and memory alone, without --serve")
     values = {"g": "g," * ("groups" in words), "activation": of.activation, "window": kind.window}
     values |= expert_roles(of) | {"chosen": kind.experts_per_token}
     values["room"] = "".join(f", {factor:.9g}" for factor in (*tokens.load[-1:], *tokens.load[:1]))
@@ -310,6 +307,8 @@ def _text(part: DecoderPart, of: Architecture, tokens: Tokens, with_loss: bool) 
     if kind.mixer == "latent":
         values["ratio"] = ((sizes["l"] + sizes["r"]) / (sizes["n"] + sizes["r"])) ** 0.5
         values["source"] = "scaled" if tokens.decodes else "source" if "queries" in words else "norm1"
+    if kind.mixer == "delta":
+        values |= {"query_scale": 1 / sizes["n"], "key_scale": sizes["n"] ** -0.5}
     section = "mamba2 program" if kind.mixer == "mamba2" else "layer program"
     return "; ".join(statement for (statement,) in rows(section, words, values))
 

@@ -309,6 +309,7 @@ def _jax(mesh: Mesh, place: int) -> Any:
         # Of equal elements the first.
         top_k=lambda x, count: (None, np.argsort(-x, axis=-1, kind="stable")[..., :count]),
         associative_scan=_scan,
+        scan=_loop,
     )
     return SimpleNamespace(nn=nn, lax=lax, vjp=_vjp)
 
@@ -318,6 +319,15 @@ def _scan(join: Callable[..., Any], arrays: Sequence[Values], axis: int) -> tupl
     places = list(zip(*(np.moveaxis(array, axis, 0) for array in arrays), strict=True))
     made = np.array(list(accumulate(places, join)))
     return tuple(np.moveaxis(made[:, number], 0, axis) for number in range(len(arrays)))
+
+
+def _loop(step: Callable[..., Any], state: Values, arrays: Sequence[Values]) -> tuple[Values, Values]:
+    """`jax.lax.scan`."""
+    made = []
+    for at in zip(*arrays, strict=True):
+        state, result = step(state, at)
+        made.append(result)
+    return state, np.array(made)
 
 
 def _updated(array: Values, rows: Values, start: int, axis: int) -> Values:

@@ -235,7 +235,7 @@ def test_an_example_stands_for_the_program_and_its_options(capsys):
     assert run(["explain", "--example"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
         *("swiglu", "residual", "attention", "experts", "embedding", "sequence", "encoder", "decoder"),
-        *("window", "context", "ulysses", "latent", "mask", "ssm", "recurrence", "lora", "switch"),
+        *("window", "context", "ulysses", "latent", "mask", "ssm", "delta", "recurrence", "lora", "switch"),
         *("loss", "softcap", "fsdp", "cache"),
     ]
     page = printed(capsys, "explain", "--example", "swiglu", "--target", "none")

@@ -57,6 +57,7 @@ PROGRAMS = {
     "recurrences": "A = sigmoid(X[b,t,d]); Y = scan(A, conv(X, W[k,d], t), t) + cumsum(A, t)",
     "one factor for several": "Y[t,n,b] = scan(sigmoid(A[t,b]), X[b,t,n], t) + conv(X, W[n,k], t)",
     "linear attention": "Y[b,t,n,f] = linear_attention(sigmoid(A[b,t,n]), Q[b,t,h], K[b,t,h], V[b,t,n,f], t)",
+    "delta rule": "Y = delta_rule(sigmoid(A[b,t,n]), sigmoid(B[b,t,n]), Q[b,t,h], K[b,t,h], V[b,t,n,f], t)",
     "values of another size": "Y = causal_attention(Q[b,t,n,h], K[b,s,n,h], V[b,s,n,f])",
     "masks": "Y = where(M[b,t], X[b,t,d], B[d]) + where(M, X, -2) + dropout(X, P[b,t,d], 0.2)",
     "experts": """

@@ -19,7 +19,7 @@ def parts_of(question):
     return {part.name: part.problem for part in model_parts(question.split, question.tokens)}
 
 
-PLANNED = [name for name in built_in_names() if name != "qwen3-next-80b-a3b"]
+PLANNED = built_in_names()
 
 
 @pytest.mark.parametrize("name", PLANNED)

@@ -30,6 +30,9 @@ DEEPSEEK = SMALL | {
 
 MAMBA = SMALL | {"model_type": "mamba2", "num_heads": 4, "head_dim": 3, "n_groups": 2, "state_size": 5}
 MAMBA |= {"conv_kernel": 3}
+DELTA = SMALL | {"model_type": "qwen3_next", "num_attention_heads": 2, "linear_num_value_heads": 4}
+DELTA |= {"linear_num_key_heads": 2, "linear_key_head_dim": 5, "linear_value_head_dim": 3}
+DELTA |= {"linear_conv_kernel_dim": 3}
 
 
 @pytest.fixture
@@ -128,17 +131,23 @@ def test_local_attention_sees_its_window(layers):
     np.testing.assert_allclose(made["heads"][:, :, 0], heads, rtol=1e-4, atol=1e-5)
 
 
+def convolved(made, norm, names):
+    """Each input mixed with the two before it, and those that went in."""
+    taken, past = {}, {}
+    for name in names:
+        raw = np.tensordot(norm, made[f"in_{name}"], (-1, -1))
+        padded = np.concatenate([np.zeros_like(raw[:, :2]), raw], 1)
+        past[name] = np.stack([padded[:, tap : tap + 6] for tap in range(3)], 2)
+        taken[name] = silu(np.sum(past[name] * np.moveaxis(made[f"conv_{name}"], -1, 0), 2))
+    return taken, past
+
+
 def test_a_state_space_as_its_recurrence(layers):
     """Mamba 2 token by token, as `Mamba2Mixer.torch_forward` of transformers steps (g groups of k heads)."""
     made = layers(MAMBA, "in_z", {}, 6)
     x = made["x"]
     norm = normed(x, made["norm"])
-    taken, past = {}, {}
-    for name in "xBC":
-        raw = np.tensordot(norm, made[f"in_{name}"], (-1, -1))
-        padded = np.concatenate([np.zeros_like(raw[:, :2]), raw], 1)
-        past[name] = np.stack([padded[:, tap : tap + 6] for tap in range(3)], 2)
-        taken[name] = silu(np.sum(past[name] * np.moveaxis(made[f"conv_{name}"], -1, 0), 2))
+    taken, past = convolved(made, norm, "xBC")
     step = np.log1p(np.exp(np.tensordot(norm, made["in_dt"], (-1, -1)) + made["dt_bias"]))
     states = [np.zeros((2, 2, 2, 3, 5))]
     y = np.zeros_like(taken["x"])
@@ -157,3 +166,29 @@ def test_a_state_space_as_its_recurrence(layers):
     decoded = layers(MAMBA, "in_z", last, 6, decodes=True)
     np.testing.assert_allclose(decoded["y"], y[:, -1:], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(decoded["new_state"][:, 0], states[-1], rtol=1e-4, atol=1e-5)
+
+
+def test_the_gated_delta_rule_token_by_token(layers):
+    """As `torch_recurrent_gated_delta_rule` of transformers' Qwen3-Next steps (g groups of k heads)."""
+    made = layers(DELTA, "in_z", {}, 6)
+    x = made["x"]
+    norm = normed(x, made["input_layernorm"])
+    taken, past = convolved(made, norm, "qkv")
+    keys, queries = (taken[name] / np.sqrt((taken[name] ** 2).sum(-1, keepdims=True) + 1e-6) for name in "kq")
+    share = 1 / (1 + np.exp(-np.tensordot(norm, made["in_beta"], (-1, -1))))
+    step = np.log1p(np.exp(np.tensordot(norm, made["in_alpha"], (-1, -1)) + made["dt_bias"]))
+    states, seen = [np.zeros((2, 2, 2, 5, 3))], np.zeros_like(taken["v"])
+    for t in range(6):
+        state = states[-1] * np.exp(-np.exp(made["A_log"]) * step[:, t])[..., None, None]
+        found = np.einsum("bgknh,bgn->bgkh", state, keys[:, t])
+        change = (taken["v"][:, t] - found) * share[:, t, ..., None]
+        states.append(state + np.einsum("bgn,bgkh->bgknh", keys[:, t], change))
+        seen[:, t] = np.einsum("bgknh,bgn->bgkh", states[-1], queries[:, t] / 5**0.5)
+    gate = silu(np.tensordot(norm, made["in_z"], (-1, -1)))
+    out = np.einsum("btgkh,dgkh->btd", normed(seen, made["mixer_norm"]) * gate, made["out_proj"])
+    np.testing.assert_allclose(made["attention_out"], out, rtol=1e-3, atol=1e-4)
+    last = {**made, "x": x[:, -1:], "state": states[-2][:, None]}
+    last |= {f"past_{name}": past[name][:, -1:] for name in "qkv"}
+    decoded = layers(DELTA, "in_z", last, 6, decodes=True)
+    np.testing.assert_allclose(decoded["attention_out"], out[:, -1:], rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(decoded["new_state"][:, 0], states[-1], rtol=1e-3, atol=1e-4)

@@ -165,6 +165,17 @@ def value(
         before[..., 0] = 0
         return einsum([order], [slope * before], result)
 
+    def written(of: Sequence[Sequence[str]], values: Sequence[Values], made: Sequence[str]) -> Values:
+        """A state that fades, less what its key finds there, and with the value."""
+        state, factor, rate, key, new = of
+        if not values[0].ndim:
+            return einsum([rate, key, new], values[2:], made)
+        faded = einsum([factor, state], [values[1], values[0]], state)
+        wrong = values[4] - einsum([state, key], [faded, values[3]], new)
+        return np.asarray(
+            einsum([state], [faded], made) + einsum([rate, key, new], [*values[2:4], wrong], made)
+        )
+
     def convolved() -> Values:
         """Tap by tap: the last meets the position itself."""
         tap = part.whole[-1]
@@ -280,6 +291,22 @@ def value(
             for t in range(came.shape[-1]):
                 states[..., t] = state = fade[..., t] * state + came[..., t]
             return einsum([query, order], [operands[1], states], result)
+        case "delta_rule":
+            *every, key, value_dims = ([dim for dim in own if dim != part.along] for own in dims)
+            state = [*value_dims, *(dim for dim in key if dim not in value_dims)]
+            taken = [*map(np.moveaxis, operands, [axis(part.along, own) for own in dims], [devices] * 5)]
+            after, seen = np.zeros(()), []
+            for at in zip(*(np.moveaxis(x, devices, 0) for x in taken), strict=True):
+                after = written([state, *every[:2], key, value_dims], [after, *at[:2], *at[3:]], state)
+                seen.append(einsum([state, every[2]], [after, at[2]], value_dims))
+            return einsum([[part.along, *value_dims]], [np.stack(seen, devices)], result)
+        case "delta_state":
+            return written(dims, operands, result)
+        case "linear_state":
+            fades = einsum(dims[1::-1], operands[1::-1], result)
+            return np.asarray(fades + einsum(dims[2:], operands[2:], result))
+        case "read_state":
+            return einsum(dims, operands, result)
         case "cumsum":
             return einsum(dims, [np.cumsum(operands[0], axis=axis(part.along, dims[0]))], result)
         case "cumsum_gradient":

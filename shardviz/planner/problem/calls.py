@@ -184,13 +184,39 @@ class FunctionLowering(StatementWriter):
         along, array = self._dim(call.operands[-1], call), uses[-1]
         for use in uses:
             self._check_has(along, use, call)
-        for use in uses[:1]:
+        factors = 2 if call.function == "delta_rule" else 1
+        for use in uses[:factors]:
             self._check_within(use, array, call)
-        beyond = [use.without(array.dims) for use in uses[1:-1]]
+        beyond = [use.without(array.dims) for use in uses[factors:-1]]
         if beyond and (len(beyond[0]) != 1 or beyond[0] != beyond[1]):
-            problem = f"{uses[1]} and {uses[2]} must share one dimension that {array} lacks,"
-            self._fail(problem, call, f"write {call.function}({CALLS[call.function][2]})")
-        return self._emit(call.function, tuple(uses), array.dims, target, whole=(along,), along=along)
+            self._fail_as(
+                f"{uses[factors]} and {uses[-2]} must share one dimension that {array} lacks,", call
+            )
+        # What a key finds in a state is a sum that its value needs whole.
+        whole = (along, *(beyond[0] if factors > 1 else ()))
+        return self._emit(call.function, tuple(uses), array.dims, target, whole=whole, along=along)
+
+    def _state(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """``linear_state(S[b,n,h,v], A[b,n], K[b,h], V[b,n,v])`` and, with rates behind the factors,
+        ``delta_state``: a state behind one position more, in the place of the old one."""
+        state, *others = self._arrays(call, FUNCTIONS[call.function].operands or 0)
+        for use in others:
+            self._check_within(use, state, call)
+        *factors, key, value = others
+        size, is_delta = state.without(value.dims), call.function == "delta_state"
+        if len(size) != 1 or not {*size} <= {*key.dims}:
+            self._fail_as(f"{key} must have the one dimension that {value} lacks of {state},", call)
+        if wrong := next((use for use in factors if {*size} & {*use.dims}), None):
+            self._fail_as(f"{wrong} must lack the dimension {size[0]} of keys,", call)
+        whole = size if is_delta else ()
+        return self._emit(call.function, (state, *others), state.dims, target, whole=whole)
+
+    def _read_state(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
+        """``read_state(S[b,n,h,v], Q[b,h], h)``, beside the statement that makes the state."""
+        state, dims, (query,) = self._along(call, arrays=2)
+        self._check_within(query, state, call)
+        self._check_has(dims[0], query, call)
+        return self._emit("read_state", (state, query), state.without(dims), target)
 
     def _slice(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """``slice(X, d, k, 128)``: the elements of d from 128 on, as the dimension k."""
@@ -296,8 +322,7 @@ class FunctionLowering(StatementWriter):
         new = {experts, places} if is_sent else {along}
         is_right = along in gates.dims[:-1] and places not in gates.dims
         if not is_right or {*gates.dims, along, places} - {*array.dims} != new:
-            problem = f"{array} and {gates} are not of the same tokens,"
-            self._fail(problem, call, f"write {call.function}({CALLS[call.function][2]})")
+            self._fail_as(f"{array} and {gates} are not of the same tokens,", call)
         dims = tuple((places if is_sent else along) if dim == own[-1] else dim for dim in array.dims)
         dims = (experts, *dims) if is_sent else tuple(dim for dim in dims if dim != experts)
         return self._emit(call.function, (array, gates), dims, target, (), (along,), factor, along, load)
@@ -378,6 +403,9 @@ class FunctionLowering(StatementWriter):
 
     def _has(self, array: ArrayUse) -> str:
         return f"the dimensions of {array.name} are {', '.join(array.dims)}"
+
+    def _fail_as(self, problem: str, call: FunctionCall) -> NoReturn:
+        self._fail(problem, call, f"write {call.function}({CALLS[call.function][2]})")
 
     def _fail_form(self, call: FunctionCall) -> NoReturn:
         _, words, example = CALLS[call.function]

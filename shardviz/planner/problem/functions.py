@@ -373,7 +373,7 @@ def _share_seen(rows: Any, window: Any) -> Any:
 def local_work(part: Statement, operands: Sequence[Shape], result: Shape) -> tuple[int, int, str]:
     """FLOPs, bytes read and written, and dtype of matrix products ("" for none) on pieces of these shapes."""
     looks_up = FUNCTIONS[part.function].looks_up
-    if FUNCTIONS[part.function].in_place:
+    if FUNCTIONS[part.function].lies_within and FUNCTIONS[part.function].in_place:
         # The new rows are read and written.
         return 0, 2 * array_bytes(operands[1], part.operands[1].dtype), ""
     traffic = array_bytes(result, part.result.dtype)

@@ -329,6 +329,47 @@ class JaxCode:
         read = _subscripts(dims, (query, dims), self.einsum.result)
         return f'jnp.einsum("{read}", {arrays[0]}, {states})'
 
+    def delta_rule(self) -> str:
+        """States from which what a key finds is taken before its value is written, read by queries (Yang and
+        others 2024, https://arxiv.org/abs/2412.06464)."""
+        *every, along = *self.einsum.operands, self.statement.along
+        dims = [tuple(dim for dim in own if dim != along) for own in every]
+        moved = [
+            f"jnp.moveaxis({array}, {own.index(along)}, 0)"
+            for array, own in zip(self.operands, every, strict=True)
+        ]
+        _, _, query, key, value = dims
+        state = (*value, *(dim for dim in key if dim not in value))
+        names = [f"at[{number}]" for number in range(5)]
+        new = self._written([state, *dims[:2], key, value], ["state", *names[:2], *names[3:]])
+        read = f'jnp.einsum("{_subscripts(state, (query, state), value)}", at[2], new)'
+        first = f'0 * jnp.einsum("{_subscripts(state, (key, value), state)}", {moved[3]}[0], {moved[4]}[0])'
+        step = f"lambda state, at: (lambda new: (new, {read}))({new})"
+        return self._ordered(f"jax.lax.scan({step}, {first}, ({', '.join(moved)}))[1]", (along, *value))
+
+    def delta_state(self) -> str:
+        """The state behind one position of the gated delta rule."""
+        dims = self.einsum.operands
+        return self._ordered(self._written(dims, self.operands), dims[0])
+
+    def _written(self, dims: Sequence[tuple[str, ...]], names: Sequence[str]) -> str:
+        """A state that fades by a factor, and then holds by a key its value, as far as a rate says."""
+        state, factor, rate, key, value = dims
+
+        def einsum(taken: Sequence[tuple[str, ...]], made: tuple[str, ...], *arrays: str) -> str:
+            return f'jnp.einsum("{_subscripts(state, taken, made)}", {", ".join(arrays)})'
+
+        faded = einsum((factor, state), state, names[1], names[0])
+        wrong = f"{names[4]} - {einsum((state, key), value, 'faded', names[3])}"
+        return f"(lambda faded: faded + {einsum((rate, key, value), state, *names[2:4], wrong)})({faded})"
+
+    def linear_state(self) -> str:
+        """The state behind one position of linear attention."""
+        (dims, factor, *written), (state, by, *arrays) = self.einsum.operands, self.operands
+        faded = f'jnp.einsum("{_subscripts(dims, (factor, dims), dims)}", {by}, {state})'
+        new = f'jnp.einsum("{_subscripts(dims, written, dims)}", {", ".join(arrays)})'
+        return self._ordered(f"{faded} + {new}", dims)
+
     def _states(self, array: str, dims: tuple[str, ...]) -> str:
         sizes, factors = self.sizes, _aligned(self.operands[0], self.einsum.operands[0], dims)
         factors = f"jnp.broadcast_to({factors}, {tuple(sizes[dim] for dim in dims)})"
