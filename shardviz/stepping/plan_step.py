@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from shardviz.collectives.operation import Operation
-from shardviz.collectives.operations.reductions import PMax, PSum, PSumScatter
+from shardviz.collectives.operations import AllGather, AllToAll, PMax, PPermute, PSum, PSumScatter
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, Places, PSumScatterOfSeveral
-from shardviz.collectives.operations.transfers import AllGather, AllToAll, PPermute
 from shardviz.errors import QuestionError
 from shardviz.hardware.group_links import group_links
 from shardviz.hardware.machine import PlacedMesh

@@ -10,7 +10,7 @@ import pytest
 
 from shardviz.codegen.collective import collective_code, rounds_code, shard_code
 from shardviz.collectives.frames import Frames
-from shardviz.collectives.operations.transfers import RaggedAllToAll
+from shardviz.collectives.operations import RaggedAllToAll
 from shardviz.forms.command_line import form_from_line
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve

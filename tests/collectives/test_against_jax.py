@@ -18,9 +18,7 @@ from jax.sharding import PartitionSpec as P
 from shardviz.collectives.algorithms import ALGORITHMS, schedule_for, schedules_for
 from shardviz.collectives.frames import Frames
 from shardviz.collectives.operation import Operation
-from shardviz.collectives.operations import OPERATIONS
-from shardviz.collectives.operations.reductions import PMean
-from shardviz.collectives.operations.transfers import PPermute
+from shardviz.collectives.operations import OPERATIONS, PMean, PPermute
 from shardviz.collectives.values import numpy_dtype
 from shardviz.collectives.verification import verify
 from shardviz.compiler.child.collective import collective_program

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardviz.collectives.algorithms import ALGORITHMS, Unsuited, schedule_for, schedules_for
-from shardviz.collectives.algorithms.partners import trees
+from shardviz.collectives.algorithms import ALGORITHMS, Unsuited, schedule_for, schedules_for, trees
 from shardviz.collectives.schedule import KINDS, Pattern, Phase, Schedule, Sends
 from shardviz.collectives.trace import ScheduleError, Trace
 from shardviz.errors import QuestionError

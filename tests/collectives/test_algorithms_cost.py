@@ -10,8 +10,7 @@ from math import ceil, floor, log2
 import numpy as np
 import pytest
 
-from shardviz.collectives.algorithms import ALGORITHMS, schedule_for, schedules_for
-from shardviz.collectives.algorithms.partners import trees
+from shardviz.collectives.algorithms import ALGORITHMS, schedule_for, schedules_for, trees
 from shardviz.collectives.schedule import Pattern, lower_bound
 
 GATHERS = ("all_gather", "reduce_scatter")

@@ -13,13 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
-from shardviz.collectives.operations import OPERATIONS, PARAMETERS
-from shardviz.collectives.operations.reductions import PMax, PMean, PMin, PSum, PSumScatter
-from shardviz.collectives.operations.transfers import (
+from shardviz.collectives.operations import (
+    OPERATIONS,
+    PARAMETERS,
     AllGather,
     AllToAll,
     PBroadcast,
+    PMax,
+    PMean,
+    PMin,
     PPermute,
+    PSum,
+    PSumScatter,
     RaggedAllToAll,
 )
 from shardviz.collectives.values import numpy_dtype

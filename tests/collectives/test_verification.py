@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardviz.collectives.operations.reductions import PMax, PMean, PSum, PSumScatter
-from shardviz.collectives.operations.transfers import AllGather, PPermute
+from shardviz.collectives.operations import AllGather, PMax, PMean, PPermute, PSum, PSumScatter
 from shardviz.collectives.values import numpy_dtype
 from shardviz.collectives.verification import VerificationResult, verify
 from shardviz.sharding import Mesh

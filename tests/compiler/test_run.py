@@ -14,12 +14,16 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.collectives.algorithms import schedules_for
 from shardviz.collectives.frames import Frames
-from shardviz.collectives.operations.reductions import PMax, PMean, PMin, PSum, PSumScatter
-from shardviz.collectives.operations.transfers import (
+from shardviz.collectives.operations import (
     AllGather,
     AllToAll,
     PBroadcast,
+    PMax,
+    PMean,
+    PMin,
     PPermute,
+    PSum,
+    PSumScatter,
     RaggedAllToAll,
 )
 from shardviz.collectives.values import numpy_dtype

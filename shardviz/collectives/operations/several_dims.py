@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardviz.collectives.operation import Blocks, check_divides, whole
-from shardviz.collectives.operations.reductions import PSumScatter
-from shardviz.collectives.operations.transfers import AllToAll
+from shardviz.collectives.operations import AllToAll, PSumScatter
 from shardviz.collectives.values import Ints, check_dtype
 from shardviz.lazy_names import LazyImports
 
