@@ -350,18 +350,10 @@ def fail_reading(path: Path, error: Exception) -> NoReturn:
 INDEX = ".index.json"
 MAX_RANK = 64
 MAX_SIZE = 2**48
-DTYPES = {
-    "BOOL": "pred",
-    "F8_E4M3": "f8e4m3fn",
-    "F8_E5M2": "f8e5m2",
-    "F8_E8M0": "f8e8m0fnu",
-    "F4": "f4e2m1fn",
-    "BF16": "bf16",
-    **{f"F{bits}": f"f{bits}" for bits in (16, 32, 64)},
-    **{f"I{bits}": f"s{bits}" for bits in (8, 16, 32, 64)},
-    **{f"U{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
-    "C64": "c64",
-}
+DTYPES = {"BOOL": "pred", "F8_E4M3": "f8e4m3fn", "F8_E5M2": "f8e5m2", "F8_E8M0": "f8e8m0fnu"}
+DTYPES |= {"F4": "f4e2m1fn", "BF16": "bf16"} | {f"F{bits}": f"f{bits}" for bits in (16, 32, 64)}
+DTYPES |= {f"{sign}{bits}": f"{own}{bits}" for sign, own in ("Is", "Uu") for bits in (8, 16, 32, 64)}
+DTYPES["C64"] = "c64"
 """The format's dtypes, as HLO names them."""
 _EXPERT = re.compile(r"(.*\bexperts)\.\d+\.(.*)")
 

@@ -27,20 +27,11 @@ _COLLECTIVES = frozenset((*OPS, "nccl", *ANY_OPS)) - {"slice"}
 _COPIES = frozenset(("copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"))
 _ON_STREAMS = {HOST_COPY: HOST, HBM_COPY: COPIES, PEER_COPY: LINKS, SOME_COPY: Lane("copy", "copies")}
 """The lanes of a GPU's copies."""
-_OF_JAX = {
-    "psum": "all-reduce",
-    "psum_invariant": "all-reduce",
-    "pmax": "all-reduce",
-    "pmin": "all-reduce",
-    "psum_scatter": "reduce-scatter",
-    "reduce_scatter": "reduce-scatter",
-    "all_gather": "all-gather",
-    "all_gather_invariant": "all-gather",
-    "all_to_all": "all-to-all",
-    "ragged_all_to_all": "ragged-all-to-all",
-    "ppermute": "collective-permute",
-    "pbroadcast": "collective-broadcast",
-}
+_OF_JAX = dict.fromkeys(("psum", "psum_invariant", "pmax", "pmin"), "all-reduce")
+_OF_JAX |= dict.fromkeys(("psum_scatter", "reduce_scatter"), "reduce-scatter")
+_OF_JAX |= dict.fromkeys(("all_gather", "all_gather_invariant"), "all-gather")
+_OF_JAX |= {"all_to_all": "all-to-all", "ragged_all_to_all": "ragged-all-to-all"}
+_OF_JAX |= {"ppermute": "collective-permute", "pbroadcast": "collective-broadcast"}
 """JAX's names of collectives, which shard_map's instructions have."""
 _LINE_NAME = re.compile(r"\s*(?:ROOT\s+)?%?([^\s=,(){}]+) = ")
 _NUMBER = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")

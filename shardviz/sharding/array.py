@@ -13,23 +13,11 @@ from shardviz.sharding.partition_spec import PartitionSpec
 
 MAX_ELEMENTS = 2**62
 
-BITS: dict[str, int] = {
-    "pred": 8,
-    **{f"{sign}{bits}": bits for sign in "su" for bits in (2, 4, 8, 16, 32, 64)},
-    "f4e2m1fn": 4,
-    **dict.fromkeys(
-        ("f8e3m4", "f8e4m3", "f8e4m3fn", "f8e4m3b11fnuz", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0fnu"),
-        8,
-    ),
-    "f16": 16,
-    "bf16": 16,
-    "f32": 32,
-    "f64": 64,
-    "c64": 64,
-    "c128": 128,
-    "token": 0,
-    "opaque": 0,
-}
+_F8 = "f8e3m4 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e4m3fnuz f8e5m2 f8e5m2fnuz f8e8m0fnu"
+_WHOLE = (2, 4, 8, 16, 32, 64)
+BITS: dict[str, int] = {"pred": 8} | {f"{sign}{bits}": bits for sign in "su" for bits in _WHOLE}
+BITS |= {"f4e2m1fn": 4} | dict.fromkeys(_F8.split(), 8)
+BITS |= {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "c64": 64, "c128": 128, "token": 0, "opaque": 0}
 """Bits of one element in memory; `pred` takes a byte."""
 
 WIDE = frozenset(("s64", "u64", "f64", "c128"))
@@ -37,22 +25,12 @@ WIDE = frozenset(("s64", "u64", "f64", "c128"))
 
 _FAMILIES = {"bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
 _DTYPE = re.compile(r"(bf|[sufc])(\d+)(\w*)")
-_ALIASES: dict[str, str] = {
-    "bool": "pred",
-    "bfloat16": "bf16",
-    "float16": "f16",
-    "half": "f16",
-    "float32": "f32",
-    "float": "f32",
-    "float64": "f64",
-    "double": "f64",
-    "complex64": "c64",
-    "complex128": "c128",
-    **{f"int{bits}": f"s{bits}" for bits in (2, 4, 8, 16, 32, 64)},
-    **{f"i{bits}": f"s{bits}" for bits in (1, 2, 4, 8, 16, 32, 64)},
-    **{f"uint{bits}": f"u{bits}" for bits in (2, 4, 8, 16, 32, 64)},
-    "i1": "pred",
-}
+_ALIASES: dict[str, str] = {"bool": "pred", "bfloat16": "bf16", "float16": "f16", "half": "f16"}
+_ALIASES |= {"float32": "f32", "float": "f32", "float64": "f64", "double": "f64"}
+_ALIASES |= {"complex64": "c64", "complex128": "c128"}
+for _name, _own in (("int", "s"), ("i", "s"), ("uint", "u")):
+    _ALIASES |= {f"{_name}{bits}": f"{_own}{bits}" for bits in _WHOLE}
+_ALIASES["i1"] = "pred"
 
 
 @dataclass(frozen=True)

@@ -119,18 +119,6 @@ def _of_multiply(part: Statement) -> Derivatives:
     return tuple(Derivative("multiply", taken) for taken in takes)
 
 
-def _of_mean(part: Statement) -> Derivatives:
-    return (Derivative("scale", number=1 / points_per_result(part)),)
-
-
-def _of_mean_square(part: Statement) -> Derivatives:
-    return (Derivative("square_gradient", (GRADIENT, 0), 2 / points_per_result(part)),)
-
-
-def _of_slice(part: Statement) -> Derivatives:
-    return (Derivative("slice", number=-(part.number or 0)),)
-
-
 def _of_concatenate(part: Statement) -> Derivatives:
     starts = accumulate((part.sizes[dim] for dim in part.whole), initial=0)
     return tuple(Derivative("slice", number=start) for start, _ in zip(starts, part.whole, strict=False))
@@ -148,11 +136,11 @@ def _of_attention(part: Statement) -> Derivatives:
     return tuple(Derivative(f"{part.function}_{word}_gradient", takes) for word in words)
 
 
-_TOLD = {
+_TOLD: dict[str, Callable[[Statement], Derivatives]] = {
     "multiply": _of_multiply,
-    "mean": _of_mean,
-    "mean_square": _of_mean_square,
-    "slice": _of_slice,
+    "mean": lambda part: (Derivative("scale", number=1 / points_per_result(part)),),
+    "mean_square": lambda part: (Derivative("square_gradient", (GRADIENT, 0), 2 / points_per_result(part)),),
+    "slice": lambda part: (Derivative("slice", number=-(part.number or 0)),),
     "concatenate": _of_concatenate,
     "update": _of_update,
     "attention": _of_attention,
