@@ -104,8 +104,8 @@ class Program:
         return value if is_told or last or spec is None else self.split(value, spec.dims, spec.unreduced)
 
     def split(self, value: Any, dims: tuple[tuple[str, ...], ...], unreduced: tuple[str, ...]) -> Any:
-        """The value, split by a spec."""
-        spec = PartitionSpec(dims, unreduced)
+        """The value, split by a spec; that of all runs together by the spec of one."""
+        spec = PartitionSpec(((),) * (len(value.shape) - len(dims)) + dims, unreduced)
         constrain = jax.sharding.reshard if self._is_explicit else jax.lax.with_sharding_constraint
         return constrain(value, named_sharding(self.mesh, spec))
 
