@@ -78,12 +78,14 @@ def command(
             hint = "leave out --compile, or name hardware such as v5e:4x4"
             raise QuestionError(f"no compiler for the machine {quote(machine)}", hint) from error
         check_installed(target)
-    looked_at, stops = "searching the meshes", "stopping after these meshes; ctrl-c again ends at once"
+    looked_at, stops = "searching the meshes", "stopping; ctrl-c again ends at once"
     with first_interrupt() as interrupted, working(lambda: stops if interrupted() else looked_at):
         for answer in mesh_ranking.search_meshes(question):
             looked_at = search_view.progress_words(answer)
             if interrupted():
                 break
+    # From here on an interrupt ends at once.
+    with working(lambda: looked_at):
         served: list[serving.ServedMesh] = []
         if given["serve"]:
             looked_at = "planning the steps of whole models"
@@ -142,6 +144,7 @@ def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshR
     split = ["--rules", f"{shown.axis_names[0]}=data", "--inputs", spec_string.write_spec(inputs)]
     split += [word for change in changes for word in ("--change", change)]
     line = ["shardviz", "model", searched, "--mesh", str(shown), "--machine", machine]
+    line += ["--device-order", "row-major"] * (shown.device_order is not None)
     line += ["--batch", str(batch), "--sequence", str(sequence)]
     line += ["--dtype", given["dtype"], *(["--rules", named] if named else split)]
     line += ["--load", given["load"]] if given["load"] else []

@@ -61,8 +61,9 @@ def explain_beside(choice: PlannedStatement, step: Step) -> Reason:
     if name == part.result.name:
         why = f"A device along {over} has gradients of the {halo} before its shard of {name}"
         return f"gradients of {halo} go back to their device", f"{why}: they are added there; {sends}."
+    why = f"Each shard of {name} needs a halo for {part.function}, the {halo} before it"
     short = f"{part.function} needs {halo} before each shard"
-    return short, f"{short[0].upper()}{short[1:]} of {name}, from the device before along {over}: {sends}."
+    return short, f"{why}, from the device before along {over}: {sends}."
 
 
 def _doing(part: Statement, pieces: Sequence[str]) -> str:

@@ -50,9 +50,9 @@ def search_view(
     step = ", a train step" if question.training else ""
     lines = sentence(f"{question.name or question.problem.text}{step}", width, style="bold")
     if served:
-        lines += [Text(), *_served_lines(served, width, palette)]
+        lines += [Text(), *_served_lines(served, width, palette), Text()]
         if not served[0].answer.question.split.rules.name:
-            lines += [Text(), *sharding_lines(answer, served[0].found, width, palette, is_served=True)]
+            lines += sharding_lines(answer, served[0].found, width, palette, is_served=True)
         lines += [*_command_lines(opened, width), Text()]
     else:
         lines += [Text(), *(_found_lines(answer, width, palette, limit, opened) if answer.found else [])]

@@ -59,7 +59,7 @@ def question_of_step(
     shards = counted_shards(before, operation)
     final = _final(step, before)
     return CollectiveQuestion(
-        operation, before, str(step.from_spec), schedule, shards, *final, counted=shards is not None
+        operation, before, str(before.spec), schedule, shards, *final, counted=shards is not None
     )
 
 

@@ -8,6 +8,7 @@ import shlex
 import signal
 from contextlib import nullcontext
 
+import click
 import pytest
 import yaml
 
@@ -58,6 +59,13 @@ def test_a_model_is_searched_and_its_command_prices_it_as_well(capsys):
     whole = json.loads(capsys.readouterr().out)
     assert best["overlapped_seconds"] == pytest.approx(whole["step"]["overlapped_seconds"], rel=0.02)
     assert best["memory_bytes"] == pytest.approx(whole["device_memory"]["training_bytes"], rel=0.15)
+
+
+def test_the_command_of_a_mesh_that_jax_does_not_place_has_the_order_of_its_devices(capsys):
+    asked = ["search", "gpt2", "--machine", "v5p:4x4x8", "--batch", "64", "--sequence", "64"]
+    assert run([*asked, "--axes", "data=64,tensor=2"]) == 0
+    line = re.search(r"^ +shardviz (model .*?)\n\n", capsys.readouterr().out, re.DOTALL | re.MULTILINE)[1]
+    assert run(shlex.split(line.replace("\\\n", ""))) == 0
 
 
 @pytest.mark.parametrize("axes", ["fsdp", "data,fsdp=2,tensor=2"])
@@ -278,18 +286,31 @@ def test_a_machine_is_needed(capsys):
     assert "--machine" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupt_prints_what_there_is(capsys, monkeypatch, number, code):
+@pytest.mark.parametrize(
+    ("number", "code", "done"), [(signal.SIGINT, 130, 6), (signal.SIGTERM, 143, 6), (signal.SIGINT, 130, 0)]
+)
+def test_an_interrupt_prints_what_there_is(capsys, monkeypatch, number, code, done):
     from shardviz.planner.search.mesh_ranking import search_meshes
 
     def interrupted(question):
         for answer in search_meshes(question):
-            if answer.looked_at == 6:
+            if answer.looked_at == done:
                 signal.raise_signal(number)
             yield answer
 
     monkeypatch.setattr("shardviz.planner.search.mesh_ranking.search_meshes", interrupted)
     assert run(list(MLP)) == code
     said = capsys.readouterr()
-    assert "Not complete: 6 of 10 meshes" in said.out
-    assert "interrupted after 6 of 10 meshes: not complete" in said.err
+    assert f"Not complete: {done} of 10 meshes" in said.out
+    assert f"interrupted after {done} of 10 meshes: not complete" in said.err
+
+
+def test_an_interrupt_while_whole_models_are_planned_ends_at_once(monkeypatch):
+    def planning(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("the interrupt was not heeded")
+
+    monkeypatch.setattr("shardviz.answers.search.served_meshes", planning)
+    asked = ["search", "gpt2", "--machine", "v5e:1x1", "--batch", "1", "--sequence", "64", "--serve"]
+    with pytest.raises(click.Abort):
+        run(asked)

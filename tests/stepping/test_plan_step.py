@@ -78,6 +78,15 @@ def test_every_step_keeps_the_array(result: str) -> None:
     assert followed > gathered
 
 
+def test_a_halo_is_sent_as_a_vector_over_its_axes():
+    program = "Y = conv(X[b,t,d], W[k,d], t)"
+    mesh, specs, sizes = parse_mesh("data=2,seq=4"), "X=data seq _, Y=data seq _", "b=8,t=64,d=8,k=4"
+    made = plan(problem_from_text(program, mesh=mesh, specs=specs, sizes=sizes))
+    question = question_of_step(made, 1)
+    assert question.layout.array.shape == (4 * 4 * 3 * 8,)
+    assert question.spec == "P('seq')"
+
+
 @pytest.mark.parametrize(
     ("einsum", "specs", "mesh", "op", "kind"),
     [

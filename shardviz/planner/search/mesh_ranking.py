@@ -187,7 +187,8 @@ class MeshRanking:
 
 
 def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
-    """The answer after each mesh, the last one complete. Raises `QuestionError` where no mesh fits."""
+    """The answer so far, again and again, the last one complete. Raises `QuestionError` where no mesh has the
+    sizes that are fixed."""
     machine = question.machine
     meshes = mesh_shapes(question.axes, machine.devices)
     device = machine.device
@@ -202,7 +203,11 @@ def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
     at_once = max(1, AT_ONCE >> 2 * sum(axis.kind == "any" for axis in question.axes))
     for start in range(0, len(in_order), at_once):
         searches = [_on_mesh(question, mesh, shared) for mesh in in_order[start : start + at_once]]
-        for outcome, shardings in side_by_side(searches):
+        for result in side_by_side(searches):
+            if result is None:
+                yield answer
+                continue
+            outcome, shardings = result
             if isinstance(outcome, InfeasibleMesh):
                 answer = replace(answer, infeasible=(*answer.infeasible, outcome))
             else:
@@ -218,8 +223,9 @@ Result = TypeVar("Result")
 Search = Generator[Request, Any, Result]
 
 
-def side_by_side(searches: Sequence[Search[Result]]) -> Iterator[Result]:
-    """The result of each search as it ends. What all of them ask for next is found at once."""
+def side_by_side(searches: Sequence[Search[Result]]) -> Iterator[Result | None]:
+    """The result of each search as it ends, and None each time before what all others ask for next is found
+    at once."""
     answers: list[tuple[Search[Result], Any]] = [(search, None) for search in searches]
     while answers:
         asked = []
@@ -229,6 +235,8 @@ def side_by_side(searches: Sequence[Search[Result]]) -> Iterator[Result]:
                 asked.append((search, search.throw(answer) if is_error else search.send(answer)))
             except StopIteration as end:
                 yield end.value
+        if asked:
+            yield None
         tables = iter(priced([one for _, one in asked if isinstance(one, PlacedProgram)]))
         sums = iter(least_shardings([one for _, one in asked if not isinstance(one, PlacedProgram)]))
         answers = [
@@ -397,7 +405,7 @@ def _in_order(question: SearchQuestion, mesh: Mesh, shared: SharedState) -> Sear
         return replace(best, remat=remat, over=over), shardings
     if best.least_seconds > shared.slow:
         least = human_seconds(best.least_seconds)
-        best = replace(best, reason=f"{best.reason}, and where it fits takes {least} or more")
+        best = replace(best, reason=f"{best.reason}, and a step takes {least} or more")
     return best, shardings
 
 
@@ -536,7 +544,9 @@ def _of_stage(
         flops += runs * apart.flops_of(sharding)
     parts.sort(key=itemgetter(3))
     sharding = tables.summed(best.sharding, parts, work_beside)
-    by_axes = sums_of((axes, seconds * layers) for _, axes, seconds, _ in parts)
+    by_axes = sums_of(
+        (tuple(sorted(axes, key=mesh.axis_names.index)), seconds * layers) for _, axes, seconds, _ in parts
+    )
     time = step_time(sharding, question.overlap, layers, bubble)
     time = replace(time, communication=tuple(by_axes.items()))
     arrays = (array.name for array in question.problem.arrays if array.name not in question.unnamed)
