@@ -29,7 +29,6 @@ from shardviz.sharding import Mesh
 from shardviz.sharding.array import shard_shape
 from tests.conftest import one_row_in
 
-pytestmark = pytest.mark.usefixtures("own_compilers")
 FILE = """
 import jax, jax.numpy as jnp, beside
 from jax.sharding import NamedSharding, PartitionSpec as P
@@ -166,6 +165,7 @@ def ran(file, function, mesh="data=2,model=4", platforms=("cpu",), seconds=120.0
     return UserFileProcess(request, os.environ).result(seconds)
 
 
+@pytest.mark.usefixtures("own_compilers")
 def test_a_function_and_its_arguments(file):
     """Which may be arrays; and the shardings of its jit count."""
     programs = [ran(file, function, platforms=("cpu", "tpu")) for function in ("good", "arrays", "jitted")]
@@ -321,6 +321,7 @@ def test_without_jax_a_sentence_says_so(file, tmp_path, monkeypatch, capfd):
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.usefixtures("own_compilers")
 @pytest.mark.parametrize(
     ("function", "words"),
     [
@@ -338,6 +339,7 @@ def test_a_file_that_hangs_is_stopped(file):
         ran(file, "waits", seconds=1.0)
 
 
+@pytest.mark.usefixtures("own_compilers")
 def test_a_process_can_be_killed_at_any_time(file):
     request = UserFileRequest(str(file), "waits", parse_mesh("data=2,model=4"), ("cpu",))
     process = UserFileProcess(request, os.environ)

@@ -217,11 +217,13 @@ def output_of(
     time: of a user's program they are left only for costs, or where it has failed. Raises what XLA raises."""
     recording, target = Recording(question), question.mesh.target
     with_costs, is_users = question.dumps == "costs", isinstance(question, ModuleQuestion)
+    # Nobody runs it: LLVM need not make the code fast, which takes half of the time; the text is the same.
+    options = {"xla_backend_optimization_level": "0"} if target == "cpu" else {}
     compiled: Compiled | None = None
     text: str | None
     memory = None
     try:
-        compiled = compile_with(recording.options if with_costs or not is_users else {})
+        compiled = compile_with(options | (recording.options if with_costs or not is_users else {}))
         text = compiled.text()
     except jax.errors.JaxRuntimeError as error:
         failure = error
