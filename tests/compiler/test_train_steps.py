@@ -74,3 +74,26 @@ def test_the_collectives_are_those_of_jax(worker, text, mesh, specs, sizes, summ
     answer = worker.ask(problem, TARGETS["cpu"])
     assert (answer.status, answer.error) == ("ok", "")
     assert compiled_moves(answer) == planned_moves(problem) + Counter(summed_once)
+
+
+@pytest.mark.parametrize("axis_types", ["auto", "explicit"])
+def test_the_optimizer_of_stacked_layers_sends_nothing(worker, axis_types):
+    """Its arrays are those of all layers, and split as those of one."""
+    forward = problem_from_text(
+        "H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d] x 4",
+        mesh=parse_mesh("X=2,Y=4"),
+        specs="X=X_,W1=_Y,W2=Y_",
+        sizes="b=16,d=64,f=128",
+        axis_types=axis_types,
+    )
+    plain, adam = (
+        worker.ask(train_step(forward, backward=True, remat="layer", optimizer=rule), TARGETS["shardy"])
+        for rule in ("none", "adam")
+    )
+    assert (plain.status, adam.status) == ("ok", "ok")
+    sent = [[(one.op, one.axes, one.bytes) for one in answer.collectives] for answer in (plain, adam)]
+    assert sent[0] == sent[1]
+    if axis_types == "explicit":
+        # What JAX says of forward arrays stands before what it says of the optimizer's.
+        assert adam.typeof[: len(plain.typeof)] == plain.typeof
+        assert [name for name, _ in plain.typeof] == ["X", "W1", "H", "Y_1", "W2", "Y"]
