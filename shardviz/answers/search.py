@@ -20,7 +20,7 @@ from shardviz.models.layer_program import (
 )
 from shardviz.models.rule_files import rules_text, shipped_rules
 from shardviz.models.rule_set import RuleSet, ShardingRule
-from shardviz.models.serving import ServedMesh, serving_answer
+from shardviz.models.serving import ServedMesh, check_context, serving_answer
 from shardviz.models.sources import read_model
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.problem.training import REMATS, parse_training
@@ -92,6 +92,7 @@ def search_question(
             if backward or any(axis.kind == "pipeline" for axis in parse_axes(axes)):
                 problem = "a step that decodes is searched without gradients and pipelines"
                 raise QuestionError(problem, "leave out --backward and pipeline axes, or --serve")
+            check_context(model, sequence)
             assert layers.kind is not None
             cached = (*CACHES[layers.kind.mixer],)
             name = f"{model.name}: a token for each of {batch:,} sequences, contexts of {sequence:,} tokens"

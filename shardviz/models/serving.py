@@ -193,13 +193,19 @@ def serving_answer(
     question = model_question(
         model, rules, placed, mesh, batch=batch, sequence=sequence, inputs=inputs, load=load
     )
-    if question.tokens.sequence > of.positions:
-        problem = f"{model.name} takes {of.positions:,} tokens, a context has {question.tokens.sequence:,}"
-        raise QuestionError(problem, f"give a sequence of {of.positions:,} or fewer")
+    check_context(model, question.tokens.sequence)
     cached = canonical_dtype(cache or own)
     prompts = mesh.group_size(question.tokens.spec.dims[0])
     prefill = planned_step(replace(question, tokens=replace(question.tokens, batch=prompts)))
     return ServingAnswer(question, cached, _decoded(question, question.tokens.batch, cached), prefill)
+
+
+def check_context(model: Model, sequence: int) -> None:
+    """Raise `QuestionError` for a longer context than a model takes."""
+    most = architecture_of(model).positions
+    if sequence > most:
+        problem = f"{model.name} takes {most:,} tokens, a context has {sequence:,}"
+        raise QuestionError(problem, f"give a sequence of {most:,} or fewer")
 
 
 def _decoding(question: ModelQuestion, batch: int, dtype: str) -> Tokens:

@@ -157,6 +157,7 @@ def test_the_command_splits_no_vocabulary_that_jax_would_not(capsys):
         (["bd,df->bf", "--batch", "8"], "a batch, a sequence and a load are those of a model"),
         (["bd,df->bf", "-o", "x.toml"], "-o writes a model's rules, but this is a program"),
         (["gpt2", "--serve", "--backward"], "without gradients and pipelines"),
+        (["llama-3-70b", "--serve", "--sequence", "131072"], "takes 8,192 tokens, a context has 131,072"),
         (["gpt2", "--cache", "s8"], "are those of inference"),
         (["bd,df->bf", "--serve"], "a model is served, but this is a program"),
         (["gpt2", "-o", "x.txt"], "'x.txt' does not end in .toml, .yml, .py"),
