@@ -92,7 +92,7 @@ def test_no_choice_is_less_than_its_bound(seed):
         Factor(each.variables, each.table[tuple(slice(sizes[name]) for name in each.variables)])
         for each in factors
     ]
-    bounds = DualBounds(factors, sizes)
+    bounds = DualBounds(factors, {name: np.arange(size) for name, size in sizes.items()})
     for _ in range(3):
         excess, bound = bounds.excess(), bounds.bound
         for values in product(*map(range, sizes.values())):

@@ -10,29 +10,33 @@ entries in place of 324 sums.
 `least_of_stars` leaves out most values first. The sum is taken apart into stars: a variable that chooses how
 a statement's work is split, and the variables of the statement's arrays around it. The least of each star,
 added up, is a bound on the least sum. Each array has a price for each of its values in each of its stars,
-which add up to what the value costs by itself. They are changed until the stars agree, which raises the bound
-(block coordinate ascent on the dual: Globerson and Jaakkola, "Fixing Max-Product", 2007). A value with which
-the bound is more than a sum that is known is in no best choice (reduced cost fixing)."""
+which with its own add up to what the value costs by itself. One array after the other, and back, takes what
+its values cost at least in all its stars and gives it to those that come later, which raises the bound
+(sequential reweighted message passing: Kolmogorov 2015). A value with which the bound is more than a sum that
+is known is in no best choice (reduced cost fixing)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from math import prod
+from math import inf, prod
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_ENTRIES = 2_000_000
-"""Entries of a table on the way: some tens of megabytes."""
+MAX_ENTRIES = 6_000_000
+"""Entries of a table on the way: some 50 megabytes."""
 SWEEPS = (1, 2, 4, 8, 16, 32)
 """Rounds of better prices, until a sum meets the bound or few enough values are left."""
-SMALL = 100_000
+SMALL = 1_000_000
 """Entries of a table that are few enough not to look for better prices first."""
 ROUNDING = 1e-13
 """The part of a sum by which a bound may be wrong."""
+CLOSE = 1e-6
+"""A sum within this part of its bound is taken for the least."""
 Table = NDArray[np.float64]
+Numbers = NDArray[np.intp]
 
 
 class TooWideError(Exception):
@@ -40,10 +44,12 @@ class TooWideError(Exception):
 
 
 class Factor(NamedTuple):
-    """A table over variables, by their names in the order of its dimensions."""
+    """A table over variables, by their names in the order of its dimensions. Where values of the first share
+    a row of it, `rows` has the row of each."""
 
     variables: tuple[str, ...]
     table: Table
+    rows: Numbers | None = None
 
 
 def elimination_order(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> tuple[str, ...]:
@@ -145,84 +151,137 @@ def least(
 def least_of_stars(factors: Sequence[Factor], sizes: Mapping[str, int]) -> tuple[float, dict[str, int]]:
     """The least sum of tables and the index of the value of each variable, where each table is over one
     variable, or over the middle of a star and one around it. Raises `TooWideError`."""
-    bounds = DualBounds(factors, sizes)
+    left = {name: np.arange(size) for name, size in sizes.items()}
+    for (name, *others), table, _ in factors:
+        if not others:
+            left[name] = left[name][np.isfinite(table[left[name]])]
+    bounds = DualBounds(factors, left)
+    least_known, best = inf, dict[str, int]()
     for sweeps in SWEEPS:
         for _ in range(sweeps):
             bounds.sweep()
         known, chosen = bounds.choice()
-        allowed = known - bounds.bound + ROUNDING * abs(known)
-        if allowed <= 2 * ROUNDING * abs(known):
-            return known, chosen
+        if known < least_known:
+            least_known, best = known, {name: int(left[name][index]) for name, index in chosen.items()}
+        allowed = least_known - bounds.bound + ROUNDING * abs(least_known)
+        if allowed <= CLOSE * abs(least_known):
+            return bounds.bound, best
         kept = {name: np.flatnonzero(excess <= allowed) for name, excess in bounds.excess().items()}
-        own = [Factor(names, table[np.ix_(*(kept[name] for name in names))]) for names, table in factors]
-        counts = {name: len(values) for name, values in kept.items()}
+        left = {name: values[kept[name]] for name, values in left.items()}
+        counts = {name: len(values) for name, values in left.items()}
         with suppress(TooWideError):
-            total, chosen = least(own, counts, MAX_ENTRIES if sweeps == SWEEPS[-1] else SMALL)
-            return total, {name: int(kept[name][index]) for name, index in chosen.items()}
+            most = MAX_ENTRIES if sweeps == SWEEPS[-1] else SMALL
+            total, chosen = least([*_within(factors, left)], counts, most)
+            return total, {name: int(left[name][index]) for name, index in chosen.items()}
+        bounds.keep(kept)
     raise TooWideError
 
 
-class _Edge:
-    """A variable in a star: what its values cost with those of the middle, and their `price` in this star.
-    `low` is the least of both for each value of the middle."""
+def _within(factors: Iterable[Factor], left: Mapping[str, Numbers]) -> Iterator[Factor]:
+    """The tables of the values that are left, a row for each."""
+    for names, table, rows in factors:
+        first, *others = (left[name] for name in names)
+        yield Factor(names, table[np.ix_(first if rows is None else rows[first], *others)])
 
-    def __init__(self, table: Table, price: Table) -> None:
-        self.table, self.price = table, price
-        self.low: Table = (table + price).min(axis=1)
+
+class _Edge:
+    """A variable in a star: what its values cost with those of the middle, each of which has one of the
+    `rows`, and their `price` in this star. `low` is the least of both for each value of the middle."""
+
+    def __init__(self, table: Table, rows: Numbers, price: Table) -> None:
+        counts = np.bincount(rows, minlength=len(table))
+        used = counts > 0
+        self.table, self.rows, self.price = table[used], (np.cumsum(used) - 1)[rows], price
+        self._order = np.argsort(self.rows, kind="stable")
+        self._starts = np.cumsum(counts[used]) - counts[used]
+        self.reprice(0.0)
 
     def of_other(self, of_middle: Table) -> Table:
         """The least of the star for each value of the variable, by that for each value of the middle."""
-        lowest: Table = ((of_middle - self.low)[:, None] + self.table).min(axis=0) + self.price
+        by_row = np.minimum.reduceat((of_middle - self.low)[self._order], self._starts)
+        lowest: Table = (by_row[:, None] + self.table).min(axis=0) + self.price
         return lowest
 
-    def reprice(self, more: Table) -> None:
+    def reprice(self, more: Table | float) -> None:
         self.price = self.price + more
-        self.low = (self.table + self.price).min(axis=1)
+        self.low: Table = (self.table + self.price).min(axis=1)[self.rows]
+
+    def kept(self, of_middle: Numbers, of_other: Numbers) -> _Edge:
+        return _Edge(self.table[:, of_other], self.rows[of_middle], self.price[of_other])
 
 
 class DualBounds:
-    """The stars of a sum of tables, with prices that can be made better."""
+    """The stars of a sum of tables, of the values that are `left`, with prices that can be made better."""
 
-    def __init__(self, factors: Sequence[Factor], sizes: Mapping[str, int]) -> None:
+    def __init__(self, factors: Sequence[Factor], left: Mapping[str, Numbers]) -> None:
         # What is not possible costs more than all that is.
         most = 1.0 + sum(
             float(factor.table[np.isfinite(factor.table)].max(initial=0.0)) for factor in factors
         )
-        self._single = {name: np.zeros(size) for name, size in sizes.items()}
-        joint: dict[tuple[str, str], Table] = {}
-        for factor in factors:
-            table, names = np.minimum(factor.table, most), factor.variables
-            if len(names) == 2 and 1 in table.shape:
-                # Of a variable with one value a table is over the other alone.
-                names, table = (names[1:], table[0]) if len(table) == 1 else (names[:1], table[:, 0])
-            if len(names) == 1:
-                self._single[names[0]] += table
+        self._single = {name: np.zeros(len(values)) for name, values in left.items()}
+        joint: dict[tuple[str, str], list[tuple[Table, Numbers]]] = {}
+        for (name, *others), table, rows in factors:
+            own = left[name] if rows is None else rows[left[name]]
+            if not others:
+                self._single[name] += np.minimum(table[own], most)
+            # Of a variable with one value a table is over the other alone.
+            elif len(own) == 1:
+                self._single[others[0]] += np.minimum(table[own[0], left[others[0]]], most)
+            elif len(left[others[0]]) == 1:
+                self._single[name] += np.minimum(table[own, left[others[0]][0]], most)
             else:
-                middle, other = names
-                joint[middle, other] = joint.get((middle, other), 0.0) + table
+                joint.setdefault((name, others[0]), []).append((table[:, left[others[0]]], own))
         around: dict[str, list[str]] = {}
-        for middle, other in joint:
-            around.setdefault(other, []).append(middle)
         self._edges: dict[str, dict[str, _Edge]] = {}
-        for (middle, other), table in joint.items():
-            price = self._single[other] / len(around[other])
-            self._edges.setdefault(middle, {})[other] = _Edge(table, price)
+        for (middle, other), tables in joint.items():
+            around.setdefault(other, []).append(middle)
+            (table, rows), *more = tables
+            if more:
+                alike, number = np.unique([own for _, own in tables], axis=1, return_inverse=True)
+                table = sum(each[own] for (each, _), own in zip(tables, alike, strict=True))
+                rows = number.ravel()
+            price = np.zeros(len(left[other]))
+            self._edges.setdefault(middle, {})[other] = _Edge(np.minimum(table, most), rows, price)
         self._around = around
+        # The parts that the stars of a variable get, forth and back: equal ones, of as many as the most that
+        # have a variable after it or before it.
+        place = {name: number for number, name in enumerate(around)}
+        ends = {middle: [*map(place.__getitem__, edges)] for middle, edges in self._edges.items()}
+        self._weights = []
+        for later in (True, False):
+            weights = {}
+            for name, middles in around.items():
+                after = [max(ends[middle]) > place[name] for middle in middles]
+                before = [min(ends[middle]) < place[name] for middle in middles]
+                many = max(sum(after), sum(before), 1)
+                weights[name] = [own / many for own in (after if later else before)]
+            self._weights.append(weights)
 
     @property
     def bound(self) -> float:
         """A number that no sum is less than."""
-        alone = [table for name, table in self._single.items() if name not in {*self._edges, *self._around}]
+        alone = [table for name, table in self._single.items() if name not in self._edges]
         return sum(float(values.min()) for values in (*map(self._of_middle, self._edges), *alone))
 
     def sweep(self) -> None:
-        """Have the stars of each variable agree on what its values cost at least, forth and back."""
-        for name in (*self._around, *reversed(self._around)):
-            middles = self._around[name]
-            costs = [self._edges[middle][name].of_other(self._of_middle(middle)) for middle in middles]
-            mean = sum(costs) / len(costs)
-            for middle, cost in zip(middles, costs, strict=True):
-                self._edges[middle][name].reprice(mean - cost)
+        """Take what the values of each variable cost at least from its stars, forth and back, and give it to
+        those with a variable that comes later."""
+        for names, weights in zip((self._around, reversed(self._around)), self._weights, strict=True):
+            for name in names:
+                middles = self._around[name]
+                costs = [self._edges[middle][name].of_other(self._of_middle(middle)) for middle in middles]
+                total = sum(costs, start=self._single[name])
+                for middle, cost, weight in zip(middles, costs, weights[name], strict=True):
+                    self._edges[middle][name].reprice(weight * total - cost)
+                self._single[name] = total * (1 - sum(weights[name]))
+
+    def keep(self, kept: Mapping[str, Numbers]) -> None:
+        """Leave out all other values."""
+        self._single = {name: table[kept[name]] for name, table in self._single.items()}
+        self._edges = {
+            middle: {name: edge.kept(kept[middle], kept[name]) for name, edge in edges.items()}
+            for middle, edges in self._edges.items()
+        }
 
     def choice(self) -> tuple[float, dict[str, int]]:
         """A sum that comes near the bound, with the index of the value of each variable: of one after the
@@ -232,12 +291,13 @@ class DualBounds:
         for name, middles in self._around.items():
             edges = [self._edges[middle][name] for middle in middles]
             costs = [edge.of_other(of_middle[middle]) for middle, edge in zip(middles, edges, strict=True)]
-            chosen[name] = best = int(np.sum(costs, axis=0).argmin())
+            chosen[name] = best = int(sum(costs, start=self._single[name]).argmin())
             for middle, edge in zip(middles, edges, strict=True):
-                of_middle[middle] += edge.table[:, best] + edge.price[best] - edge.low
+                of_middle[middle] += edge.table[edge.rows, best] + edge.price[best] - edge.low
+        known = sum(float(self._single[name][best]) for name, best in chosen.items())
         lone = {name: table for name, table in self._single.items() if name not in chosen}
         chosen |= {name: int(table.argmin()) for name, table in (lone | of_middle).items()}
-        return sum(float(table.min()) for table in (lone | of_middle).values()), chosen
+        return known + sum(float(table.min()) for table in (lone | of_middle).values()), chosen
 
     def excess(self) -> dict[str, Table]:
         """For each variable and value by how much the bound is more with that value."""
@@ -247,7 +307,7 @@ class DualBounds:
             if name in self._around:
                 edges = ((self._edges[middle][name], of_middle[middle]) for middle in self._around[name])
                 more = (edge.of_other(own) - own.min() for edge, own in edges)
-                by_variable[name] = sum(more, start=np.zeros(len(single)))
+                by_variable[name] = sum(more, start=single - single.min())
             else:
                 own = of_middle.get(name, single)
                 by_variable[name] = own - own.min()

@@ -518,7 +518,7 @@ def _of_stage(
             smallest = yield from search.smallest()
             least = round(smallest.memory)
             reason = f"each device would hold {human_bytes(least)} of {human_bytes(limit or 0)}"
-            return InfeasibleMesh(mesh, reason, least, least_seconds=best), tables.space.shardings
+            return InfeasibleMesh(mesh, reason, least, least_seconds=best), tables.shardings
         states, memory = tables.states(best.sharding), best.sharding
         given = (array.name for array in question.problem.arguments)
         common = tuple((name, spec_of(states[leader(name)])) for name in given)
@@ -535,7 +535,7 @@ def _of_stage(
         return InfeasibleMesh(mesh, "too many shardings to search", is_skipped=True), 0
     if limit is not None and memory.memory > limit:
         reason = f"each device would hold {human_bytes(round(memory.memory))} of {human_bytes(limit)}"
-        return InfeasibleMesh(mesh, reason, round(memory.memory)), tables.space.shardings
+        return InfeasibleMesh(mesh, reason, round(memory.memory)), tables.shardings
     parts, work_beside = tables.communication(best.sharding), list[tuple[Phase, float]]()
     flops = tables.flops_of(best.sharding)
     for apart, sharding, runs in others:
@@ -589,7 +589,7 @@ def _of_stage(
         ring=tables.ring(sharding),
         within_seconds=step_time(within, question.overlap, layers, bubble).seconds,
     )
-    return row, tables.space.shardings
+    return row, tables.shardings
 
 
 def _tables(

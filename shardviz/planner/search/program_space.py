@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from functools import cached_property
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -94,18 +93,29 @@ class DirectWays:
     def _number(self, before: State, after: State) -> int:
         way: DirectWay = None  # whole values do not become pending sums
         if set(after[1]) <= set(before[1]):
-            moves = direct_moves(self._space, before, after)
-            way = tuple(self._collective(move) for move in moves if move.op not in LOCAL_OPS)
+            # A way for some axes is one for any others in their place.
+            own = dict.fromkeys(axis for axes in (*before[0], before[1], *after[0]) for axis in axes)
+            names, back = dict(zip(own, self.wide, strict=False)), dict(zip(self.wide, own, strict=False))
+            moves = self._moves(_renamed(before, names), _renamed(after, names))
+            way = tuple(self._collective(move, back) for move in moves)
         number = self._numbers.setdefault(way, len(self.ways))
         if number == len(self.ways):
             self.ways.append(way)
         return number
 
-    def _collective(self, move: PathMove) -> DirectCollective:
-        before, after = (tuple(tuple(sorted(own)) for own in dims) for dims, _ in (move.before, move.after))
-        used = {*move.before[1], *(axis for axes in before for axis in axes)}
+    @remembered
+    def _moves(self, before: State, after: State) -> list[PathMove]:
+        return [move for move in direct_moves(self._space, before, after) if move.op not in LOCAL_OPS]
+
+    def _collective(self, move: PathMove, names: dict[str, str]) -> DirectCollective:
+        (before, pending), (after, _) = (_renamed(state, names) for state in (move.before, move.after))
+        before, after = (tuple(tuple(sorted(own)) for own in dims) for dims in (before, after))
+        used = {*pending, *(axis for axes in before for axis in axes)}
         idle = tuple(axis for axis in self.wide if axis not in used and move.op == "all_gather")
-        return DirectCollective(move.op, move.axes, before, after, idle)
+        axes = tuple(names[axis] for axis in move.axes)
+        if move.op in ("psum", "ppermute"):
+            axes = tuple(sorted(axes, key=self.wide.index))
+        return DirectCollective(move.op, axes, before, after, idle)
 
     @remembered
     def cuts(self, dims: tuple[Dims, ...]) -> NDArray[np.bool_]:
@@ -233,6 +243,7 @@ class ProgramSpace:
         self.rows = rows = ShardRows(ways, max((array.rank for array in self.arrays.values()), default=0))
         names, number = [*states], {name: number for number, name in enumerate(states)}
         self.names = names
+        self.state_rows = [rows.add(_moved(self.arrays[name]), _dims(states[name])) for name in names]
         given = {name: ways.one(own.get(name, states[roles.leader(name)])) for name in self.arrays}
         ids: dict[object, int] = {}
         # What a device keeps through the step, and results that wait for a later statement.
@@ -274,15 +285,19 @@ class ProgramSpace:
         self.split_starts = np.array([begins[id(each.choices)] for each in self.statements], np.intp)
         # The moves of each statement's arrays, whose tables stand once where they are the same.
         moves = _Moves(self)
-        self.scopes: list[tuple[str, ...]] = [(names[leader],) for leader in dict.fromkeys(self.kept_leaders)]
+        self.scopes: list[tuple[str, ...]] = [(name,) for name in names]
         edges, needed_ids, given_ids = list[tuple[int, ...]](), list[int](), list[int]()
+        # Of each scope the row of each split, as several need an array in one state.
+        self.need_rows: list[Numbers | None] = [None] * len(self.scopes)
         for at, statement in enumerate(self.statements):
             self.scopes.append((split_of(at),))
+            self.need_rows.append(None)
             for index, (array, name) in enumerate(zip(statement.arrays, statement.variables, strict=True)):
                 is_result = index == len(statement.arrays) - 1
                 needed = ways.one(tuple(choice.states[index] for choice in statement.choices))
                 moved = self.moved(array, statement.part)
-                table = moves.place(moved, needed, given[array.name], is_result)
+                needs = {state: row for row, state in enumerate(dict.fromkeys(needed))}
+                table = moves.place(moved, ways.one((*needs,)), given[array.name], is_result)
                 ends = at, number[name], statement.hideable[index], table, len(given[array.name])
                 # A copy of an operand that is moved first, and a result that is not kept as it is made, but
                 # for pending sums, whose totals take their place.
@@ -295,7 +310,9 @@ class ProgramSpace:
                     values = _dims(side) if is_result else side
                     compared += [ids.setdefault(value, len(ids)) for value in values]
                 self.scopes.append((split_of(at), name))
+                self.need_rows.append(np.array([needs[state] for state in needed], np.intp))
         self.edges = np.array(edges, np.intp).T
+        self._rows = np.concatenate([rows for rows in self.need_rows if rows is not None])
         self.way_of, self._needed, self._given = moves.way_of, np.array(needed_ids), np.array(given_ids)
         self.moves = moves.rows()
         self.later = np.array([statement.is_later for statement in self.statements])
@@ -322,12 +339,7 @@ class ProgramSpace:
         statement, leader, _, table, count, _, needed, given, is_made = self.edges
         split, state = splits[:, statement], leaders[:, leader]
         is_moved = self._needed[needed + split] != self._given[given + state]
-        return table + split * count + state, is_moved | is_made.astype(bool)
-
-    @property
-    def shardings(self) -> int:
-        """The number of all shardings: one state for each array that leads."""
-        return prod(map(len, self.states.values()))
+        return table + self._rows[needed + split] * count + state, is_moved | is_made.astype(bool)
 
     def moved(self, array: ShardedArray, part: Statement | None = None) -> MovedArray:
         """An array of a statement as it is moved with each part of the batch, but once by the optimizer."""
@@ -404,7 +416,7 @@ class _Moves:
         return np.concatenate(self._tables)
 
     def place(self, array: MovedArray, needed: States, given: States, is_result: bool) -> int:
-        """The place of the first way of a table by split and state."""
+        """The place of the first way of a table by the state that is needed and that given."""
         key = array, id(needed), id(given), is_result
         if key not in self._places:
             between = self._space.ways.between
@@ -483,7 +495,7 @@ class ProgramSpaces:
                 if key not in found:
                     found[key] = ways.one(rules.states(array, name in roles.parameters))
                 states[name] = found[key]
-                is_open = found[key] and array.spec is None
+                is_open = array.spec is None and any(rules.divides(array, dims) for dims, _ in found[key])
                 if not is_open and (words := rules.uneven(array, name in roles.parameters)):
                     return words
         over, names = sharded_updates(problem, rules)
@@ -525,6 +537,13 @@ def sharded_updates(problem: Problem, rules: ShardingRules) -> tuple[Axes, list[
 def split_of(number: int) -> str:
     """The variable of a statement's split; no array has such a name."""
     return f"#{number}"
+
+
+def _renamed(state: State, names: dict[str, str]) -> State:
+    dims, pending = state
+    return tuple([tuple([names[axis] for axis in axes]) for axes in dims]), tuple(
+        [names[axis] for axis in pending]
+    )
 
 
 def _moved(array: ShardedArray) -> MovedArray:

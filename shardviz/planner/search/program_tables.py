@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from math import inf
+from math import inf, prod
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardviz.errors import plural
 from shardviz.planner.pricing.priced_plan import Passes, by_pass
 from shardviz.planner.problem import Phase, Statement
 from shardviz.planner.problem.functions import has_halo, local_work, sent_beside
 from shardviz.planner.search.least_sum import Factor, Table, TooWideError, least_of_stars
-from shardviz.planner.search.program_space import Numbers, ProgramSpace, WorkChoice, split_of
+from shardviz.planner.search.program_space import Numbers, ProgramSpace, WorkChoice
 from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.states.moves import Axes, State
 from shardviz.planner.states.prices import Prices, compute_price
@@ -144,7 +145,7 @@ class ProgramTables:
     """The tables of a program on a mesh. By the splits of all statements: seconds of `work`, inf for one that
     does not divide evenly, of what it needs beside its operands (`sent`) and how long it waits for that
     (`waited`), FLOPs and bytes of HBM. By the places of the space: seconds of `collectives`, each over other
-    axes, and of `moves`; bytes of `shards`."""
+    axes, and of `moves`; bytes of `shards`, and whether they are `even`."""
 
     program: PlacedProgram
     work: Table
@@ -155,6 +156,7 @@ class ProgramTables:
     collectives: Table
     moves: Table
     shards: Table
+    even: NDArray[np.bool_]
 
     @property
     def space(self) -> ProgramSpace:
@@ -168,6 +170,12 @@ class ProgramTables:
             if not np.isfinite(self.work[start : start + len(statement.choices)]).any():
                 return self.program.rules.not_divided(f"the work on {statement.part.result.name}")
         return ""
+
+    @property
+    def shardings(self) -> int:
+        """The number of all shardings: one state for each array that leads."""
+        starts = zip(self.space.state_rows, self.space.states.values(), strict=True)
+        return prod(int(self.even[start : start + len(states)].sum()) for start, states in starts)
 
     def states(self, sharding: ProgramSharding) -> dict[str, State]:
         own = zip(self.space.states.items(), sharding.leaders, strict=True)
@@ -274,7 +282,7 @@ def _priced(space: ProgramSpace, programs: list[PlacedProgram]) -> list[ProgramT
     times = np.array([one.times() for one in programs])
     ways = (np.minimum.reduceat(collectives, rows.starts, axis=1) * times)[:, rows.collectives].sum(axis=-1)
     ways[:, rows.impossible] = inf
-    columns = *work, collectives, ways[:, space.way_of], shards
+    columns = *work, collectives, ways[:, space.way_of], shards, is_even
     return [ProgramTables(one, *(column[row] for column in columns)) for row, one in enumerate(programs)]
 
 
@@ -382,24 +390,18 @@ def least_shardings(
 def _least(
     space: ProgramSpace, tables: Sequence[ProgramTables], by: Sequence[Multipliers]
 ) -> list[tuple[float, ProgramSharding]]:
-    factors = _factors(space, tables, by)
+    factors = zip(_factors(space, tables, by), space.need_rows, strict=True)
     if space.elimination.entries <= MAX_ENTRIES:
-        totals, chosen = space.elimination.least(factors)
+        expanded = (table if rows is None else table[:, rows] for table, rows in factors)
+        totals, chosen = space.elimination.least(expanded)
         leaders, splits = (np.array([chosen[name] for name in names]).T for names in space.variables)
     else:
-        # What does not divide is left out.
-        kept = {
-            split_of(at): np.flatnonzero(np.isfinite(tables[0].work[start : start + len(statement.choices)]))
-            for at, (start, statement) in enumerate(zip(space.split_starts, space.statements, strict=True))
-        }
         own = [
-            Factor(scope, table[0][kept[scope[0]]] if scope[0] in kept else table[0])
-            for scope, table in zip(space.scopes, factors, strict=True)
+            Factor(scope, table[0], rows) for scope, (table, rows) in zip(space.scopes, factors, strict=True)
         ]
-        total, one = least_of_stars(own, space.sizes | {name: len(values) for name, values in kept.items()})
-        names, middles = space.variables
-        totals, leaders = np.array([total]), np.array([[one[name] for name in names]])
-        splits = np.array([[kept[name][one[name]] for name in middles]])
+        total, one = least_of_stars(own, space.sizes)
+        totals = np.array([total])
+        leaders, splits = (np.array([[one[name] for name in names]]) for names in space.variables)
     return [*zip(map(float, totals), figures(space, tables, leaders, splits), strict=True)]
 
 
@@ -415,14 +417,16 @@ def _factors(
     of_work, of_exposed, of_hidden = (
         np.array([getattr(one, name) for one in by]) for name in ("work", "exposed", "hidden")
     )
-    memory: dict[int, Table] = {}
+    even, memory = _stacked(tables, "even"), [np.zeros((len(tables), 1))] * len(space.names)
     every, kept = np.arange(len(tables))[:, None], _kept_rows(space, tables)
+    sizes = [np.arange(len(states)) for states in space.states.values()]
     for at, (leader, name) in enumerate(zip(space.kept_leaders, space.kept, strict=True)):
         copies = np.array([[one.program.held[name]] for one in tables])
-        size = shards[every, kept[:, at, None] + np.arange(len(space.states[space.names[leader]]))]
-        memory[leader] = memory.get(leader, 0.0) + copies * size
-    yield from (price * size for size in memory.values())
+        memory[leader] = memory[leader] + copies * shards[every, kept[:, at, None] + sizes[leader]]
+    for start, own_sizes, size in zip(space.state_rows, sizes, memory, strict=True):
+        yield np.where(even[:, start + own_sizes], price * size, inf)
     edges = iter(space.edges[2:5].T.tolist())
+    needs = iter([1 + int(rows.max()) for rows in space.need_rows if rows is not None])
     for start, statement in zip(space.split_starts, space.statements, strict=True):
         later, count = int(statement.is_later), len(statement.choices)
         own = slice(start, start + count)
@@ -432,8 +436,8 @@ def _factors(
             total = total + of_hidden[:, later, None] * (sent[:, own] - waited[:, own])
         yield total
         for hideable, place, states in islice(edges, len(statement.arrays)):
-            weights = (of_hidden if hideable else of_exposed)[:, later, None, None]
-            yield weights * moves[:, place : place + count * states].reshape(-1, count, states)
+            weights, many = (of_hidden if hideable else of_exposed)[:, later, None, None], next(needs)
+            yield weights * moves[:, place : place + many * states].reshape(-1, many, states)
 
 
 def _kept_rows(space: ProgramSpace, tables: Sequence[ProgramTables]) -> Numbers:

@@ -31,8 +31,10 @@ _OTHER_NAMES: dict[Kind, str] = {
 }
 """Names that people give such axes."""
 MAX_AXES = 5
-MAX_FREE = 3
+MAX_FREE = 4
 """Axes of the kind `any`: with more there are too many splits of a statement."""
+MOST_ORDERED = 3
+"""Axes of the kind `any` up to which those that split one dimension have every order."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,14 @@ class ShardingRules:
             axis for axis in self.axes if axis.kind != "pipeline" and self.mesh.axis_size(axis.name) > 1
         )
 
+    @property
+    def is_free(self) -> bool:
+        """Return whether an axis is of any kind. Then the states are those of meshes of all sizes."""
+        return any(axis.kind == "any" for axis in self.wide)
+
     def states(self, array: ShardedArray, is_parameter: bool) -> tuple[State, ...]:
-        """The shardings of an array that divide it evenly; the given one alone where it has a spec."""
+        """The shardings of an array that divide it evenly, or, if they are `is_free`, all; the given one
+        alone where it has a spec."""
         if array.spec is not None:
             return (state_of(array.spec, self.mesh),)
         shardings: list[State] = []
@@ -114,7 +122,7 @@ class ShardingRules:
                 tuple(axis.name for axis, index in zip(self.wide, places, strict=True) if index == own)
                 for own in range(array.rank)
             ]
-            if all(map(self._divides, array.shape, members)):
+            if self.is_free or self.divides(array, members):
                 used = {axis for own in members for axis in own}
                 may_pend = array.name in self.roles.addends
                 idle = sorted(axis.name for axis in self.wide if may_pend and axis.name not in used)
@@ -200,14 +208,18 @@ class ShardingRules:
         sizes = ",".join(f"{axis}={self.mesh.axis_size(axis)}" for axis in names)
         return f"{what} is not divisible by {sizes}"
 
+    def divides(self, array: ShardedArray, dims: Sequence[Axes]) -> bool:
+        """Return whether axes that split its dimensions so divide an array evenly."""
+        return all(map(self._divides, array.shape, dims))
+
     def _divides(self, size: int, axes: Axes) -> bool:
         return size % self.mesh.group_size(axes) == 0
 
     def _orders(self, axes: Axes, is_update: bool = False) -> Iterable[Axes]:
-        """The orders of axes that split one dimension: by their kinds, those of `any` in all orders. What an
+        """The orders of axes that split one dimension: by their kinds, or up to three `any` in all. What an
         update takes over axes of copies is gathered over these, the minor ones then."""
         kinds = {axis.name: axis.kind for axis in self.wide}
         if all(kinds[axis] == "any" for axis in axes):
-            return permutations(axes)
+            return permutations(axes) if [*kinds.values()].count("any") <= MOST_ORDERED else [axes]
         last = ("data",) if is_update else ()
         return [tuple(sorted(axes, key=lambda axis: (kinds[axis] in last, _ORDER[kinds[axis]])))]
