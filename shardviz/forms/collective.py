@@ -17,16 +17,9 @@ from shardviz.stepping.question import CollectiveQuestion, question_from_options
 MAX_PIECES = 1024
 
 
-class CollectiveFieldError(QuestionError):
-    """An error of one `field` of a collective, or of a parameter, for a `reason`; the message names it."""
-
-    def __init__(self, field: str, reason: str, hint: str) -> None:
-        super().__init__(f"{'operation' if field == 'op' else field}: {reason}", hint)
-        self.field, self.reason = field, reason
-
-
 def collective_question(collective: CollectiveFields, mesh: Mesh) -> CollectiveQuestion:
-    """The question of `shardviz step` with these fields. Raises `CollectiveFieldError` for a wrong one."""
+    """The question of `shardviz step` with these fields. Raises `QuestionError`, with the field's name,
+    for a wrong one."""
     given = _parameters(collective)
     pieces = given.pop("pieces")
     _of("op", check_operation, collective.op, given)
@@ -65,11 +58,11 @@ def _parameters(collective: CollectiveFields) -> dict[str, Any]:
 
 def _number(name: str, text: str) -> int:
     if not re.fullmatch(r"-?\d{1,9}", text.strip(), re.ASCII):
-        raise CollectiveFieldError(name, f"{quote(text, 30)} is not a whole number", "write for example 0")
+        raise QuestionError(f"{name}: {quote(text, 30)} is not a whole number", "write for example 0")
     number = int(text)
     if name == "pieces" and not 1 <= number <= MAX_PIECES:
-        problem = f"{number} is outside the range 1 to {MAX_PIECES:,}"
-        raise CollectiveFieldError(name, problem, "write for example 4")
+        problem = f"{name}: {number} is outside the range 1 to {MAX_PIECES:,}"
+        raise QuestionError(problem, "write for example 4")
     return number
 
 
@@ -77,4 +70,5 @@ def _of(field: str, check: Callable[..., Any], *texts: str | int | Mesh | Mappin
     try:
         check(*texts)
     except ShardvizError as error:
-        raise CollectiveFieldError(field, error.message, error.hint) from None
+        name = "operation" if field == "op" else field
+        raise QuestionError(f"{name}: {error.message}", error.hint) from None

@@ -24,7 +24,7 @@ from shardviz.render.lines import sentence, sentences, table
 
 WAYS = {
     "a": "plays the next algorithm",
-    "i": "opens it as a form: axis, data, algorithm, …",
+    "i": "opens its line: --axis, --data, --algorithm, …",
     "u": "undoes the last change",
 }
 """The keys that change a collective, where that is the sandbox."""

@@ -361,7 +361,7 @@ AHEAD = {
     "code": (["c", "s", "enter"], lambda _: Path("shardviz-layout.py").exists()),
     "a mesh": (["2", "R", "enter"], lambda app: app.state.history.draft != ProblemForm()),
     "closed": (["x", "escape", "L", "escape", "f1", "f1", "2"], lambda app: app.pane.area == "plan"),
-    "a form": (
+    "a line": (
         ["3", "i", "ctrl+u", *"pmax", "enter"],
         lambda app: app.state.resolved.draft.collective == CollectiveFields("pmax"),
     ),

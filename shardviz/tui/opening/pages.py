@@ -14,7 +14,7 @@ from rich.ansi import AnsiDecoder
 from rich.text import Text
 from textual import on, work
 from textual.widget import Widget
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from shardviz.forms import enter as entering
 from shardviz.forms.share import Shared, from_string
@@ -142,17 +142,18 @@ class ProgramDialog(CommandDialog):
 
 
 class LineEntry(Dialog):
-    """Leaves with another command line, or another text under a `title`."""
+    """Leaves with another command line, or another text under a `title`; a `hint` stands below."""
 
     title_text = "Command line"
     commands = (KEEP, CLOSE)
 
-    def __init__(self, line: str, title: str = "") -> None:
+    def __init__(self, line: str, title: str = "", hint: str = "") -> None:
         super().__init__(classes="fitted")
-        self._line, self.title_text = line, title or self.title_text
+        self._line, self.title_text, self._hint = line, title or self.title_text, hint
 
     def content(self) -> Sequence[Widget]:
-        return [Input(self._line, compact=True, select_on_focus=False)]
+        field = Input(self._line, compact=True, select_on_focus=False)
+        return [field, *[Static(Text(self._hint, "dim"))] * bool(self._hint)]
 
     @on(Input.Submitted)
     def action_keep(self) -> None:

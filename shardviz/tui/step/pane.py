@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import shlex
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual import work
 from textual.app import ComposeResult
 
+from shardviz.collectives.operations import OPERATIONS
 from shardviz.errors import QuestionError, ShardvizError
-from shardviz.forms.command_line import to_command_line
+from shardviz.forms.collective import collective_question
+from shardviz.forms.command_line import to_arguments, to_command_line, with_collective_from_line
+from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
+from shardviz.notation.mesh import parse_mesh
 from shardviz.stepping.plan_step import collective_steps
 from shardviz.tui.pane import Pane
-from shardviz.tui.registry import FORM, STEP, Command, bindings
+from shardviz.tui.registry import STEP, bindings
 from shardviz.tui.step.choice import CollectiveChoice, is_large, worked_out
-from shardviz.tui.step.form import CollectiveForm
 from shardviz.tui.step.page import CollectivePage
 from shardviz.tui.step.player import Rounds
-from shardviz.tui.themes import STYLES
 
 with LazyImports():
     from shardviz.codegen import collective as collective_program
     from shardviz.documents import rounds
     from shardviz.documents.fields import KINDS
     from shardviz.tui.dialogs import tables
+    from shardviz.tui.opening import pages
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
@@ -43,15 +47,12 @@ class StepPane(Pane):
 
     area = "step"
     BINDINGS = bindings(STEP)
-    DEFAULT_CSS = STYLES["StepPane"]
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
         self.chosen = CollectiveChoice(state.resolved)
         self.page = CollectivePage(state, self.chosen)
         self._ticket = 0
-        self._form = CollectiveForm(state)
-        """Its many fields are put on the screen when it is opened first."""
 
     def compose(self) -> ComposeResult:
         yield self.page
@@ -66,8 +67,6 @@ class StepPane(Pane):
             self.chosen.step = self.state.step_number
         else:
             self.page.view = "values"
-        if self.has_class("other"):
-            self._form.show_problem()
         self._choose()
 
     def show_step(self) -> None:
@@ -91,7 +90,6 @@ class StepPane(Pane):
             self.player.go(number)
 
     def begin(self, location: AnswerLocation) -> None:
-        self._show_form(False)
         self.page.show_group(self.chosen.group_of(location.position), "devices")
         if self.chosen.forget():
             self._load(0.0)
@@ -112,10 +110,6 @@ class StepPane(Pane):
         if not is_own:
             idle.add("back_to_plan")
         return idle
-
-    @property
-    def typing(self) -> Sequence[Command]:
-        return FORM if self.has_class("other") else ()
 
     def command_line(self) -> str:
         shown = self.state.resolved.shown
@@ -226,23 +220,28 @@ class StepPane(Pane):
         self.state.set_step(self.chosen.step)
         self._choose(is_played)
 
-    async def action_other(self) -> None:
-        if not self._form.is_attached:
-            await self.mount(self._form)
-        self._show_form(not self.has_class("other"))
-        if self._form.display:
-            self._form.show_problem()
-        self.query_one("#field-op" if self._form.display else Rounds).focus()
+    def action_other(self, line: str = "") -> None:
+        """Ask for the line of another collective, which begins as the one of now."""
+        draft = self.state.history.draft
+        own = ProblemForm(collective=draft.collective or CollectiveFields())
+        line = line or shlex.join(to_arguments(own, "step")[1:])
+        entry = pages.LineEntry(line, "Another collective", f"{', '.join(OPERATIONS)}, with step's options")
+        self.app.push_screen(entry, self._play_other)
 
-    def _show_form(self, is_open: bool) -> None:
-        self._form.display = is_open
-        self.set_class(is_open, "other")
+    def _play_other(self, line: str | None) -> None:
+        if line is None:
+            return
+        try:
+            draft = with_collective_from_line(line, self.state.history.draft)
+            collective_question(draft.collective or CollectiveFields(), parse_mesh(draft.mesh))
+        except ShardvizError as error:
+            self.notify(error_words(error), markup=False)
+            self.action_other(line)
+        else:
+            self.state.edit(draft)
 
     def action_back_to_plan(self) -> None:
         self.state.edit(replace(self.state.history.draft, collective=None))
-
-    async def on_collective_form_done(self) -> None:
-        await self.action_other()
 
     def _choose(self, is_other_view: bool = False) -> None:
         """Play what the problem has of the choice; what is the same goes on."""
