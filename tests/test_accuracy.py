@@ -61,6 +61,7 @@ def _load(name):
     return module
 
 
+_load("measured_gpus")
 nccl_errors = _load("nccl_errors")
 matmul_fit = _load("matmul_fit")
 training_runs = _load("training_runs")

@@ -14,14 +14,11 @@ each node adds a hop (NCCL 2.30.7, ``src/graph/tuning.cc``). A matmul takes
 
 whose bytes pass between the cores and the second-level cache, faster than HBM. The figures are fitted to the
 times that XLA ships for its cost model, of NCCL and cuBLAS (openxla/xla, xla/service/gpu/model, Apache-2.0),
-by `nccl_fit.py` and `matmul_fit.py` of `tests/benchmarks`; other GPUs go by the nearest of these. The f8 of
-the H100 is not among them, as it lies above its published peak."""
+which stand in `tests/benchmarks` beside `nccl_fit.py` and `matmul_fit.py`; other GPUs go by the nearest of
+these. The f8 of the H100 is not among them, as it lies above its published peak."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from shardviz.text_tables import rows_beside
@@ -47,8 +44,6 @@ class Ways(NamedTuple):
 
 PERMUTE, EXCHANGE = "collective-permute", "pairwise-exchange"
 """A permute, round a ring where it was measured, and one in which pairs swap."""
-SMALLEST = 1024
-"""Bytes of the first size that was measured."""
 _LIKE = {
     EXCHANGE: PERMUTE,
     "ragged-all-to-all": "all-to-all",
@@ -102,14 +97,6 @@ def ways_over(like: str, op: str, members: int) -> list[tuple[float, float]]:
     return [(start, share * members / (members + ways.ramp)) for start, share in quickest]
 
 
-def measured_times() -> Iterator[tuple[str, str, int, int, float]]:
-    """The measured times: GPU, HLO's operation, devices of a group, bytes of the larger side, seconds."""
-    for (line,) in rows_beside(__file__, "measured_collectives.txt"):
-        chip, op, devices, *times = line.split()
-        for step, micros in enumerate(times):
-            yield chip, op, int(devices), SMALLEST << step, float(micros) * 1e-6
-
-
 class MatmulTime(NamedTuple):
     """Seconds to start, the share of the peak that is reached, and bytes a second on the chip."""
 
@@ -142,20 +129,3 @@ _MULTIPLIED_AS = {"f16": "bf16", "f8e5m2": "f8e4m3fn"}
 def matmul_time(like: str, dtype: str) -> MatmulTime | None:
     """The constants of a GPU, a key of `MATMULS` or "", in a type; None where nobody has measured it."""
     return MATMULS.get(like, {}).get(_MULTIPLIED_AS.get(dtype, dtype))
-
-
-def moved_bytes(dtype: str, sizes: tuple[int, ...]) -> int:
-    """The bytes of operands and result of a matmul of sizes b, m, n and k; that of f8 is bf16."""
-    b, m, n, k = sizes
-    width = {"f32": 4, "bf16": 2}.get(dtype, 1)
-    return b * ((m * k + k * n) * width + m * n * max(width, 2))
-
-
-def measured_matmuls() -> Iterator[tuple[str, str, tuple[int, ...], float]]:
-    """The measured times: GPU, type, the sizes b, m, n and k, seconds."""
-    for (line,) in rows_beside(__file__, "measured_matmuls.txt"):
-        chip, dtype, b, m, *points = line.split()
-        for point in points:
-            n, k, rate = re.split("[/:]", point)
-            sizes = int(b), int(m), int(n), int(k)
-            yield chip, dtype, sizes, 2 * math.prod(sizes) / float(rate) / 1e12

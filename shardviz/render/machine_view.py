@@ -3,27 +3,19 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 
 from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hardware.chips import CHIPS, COMPILED, GPUS
+from shardviz.hardware.chips import CHIPS, COMPILED
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.family import Family
-from shardviz.hardware.gpu_times import (
-    MATMULS,
-    NCCL,
-    measured_matmuls,
-    measured_times,
-    moved_bytes,
-    ways_over,
-)
+from shardviz.hardware.gpu_times import MATMULS, NCCL, ways_over
 from shardviz.hardware.links import Dimension, LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.measured import COLLECTIVES
@@ -57,7 +49,7 @@ def machine_view(
     lines += _matmul_lines(machine, width)
     for one in machine.family.dimensions:
         if one.nccl and one.kind == "switch" and one.size > 1:
-            lines += _nccl_lines(machine, one, width)
+            lines += _nccl_lines(one, width)
     if machine.chip in CHIPS and machine.chip not in COMPILED:
         words = f"No compiler for {CHIPS[machine.chip].device_kind} is here. "
         if "switch" in machine.family.links:
@@ -159,29 +151,27 @@ def _link_lines(machine: Machine, width: int) -> list[Text]:
     return table(rows, width, 2)
 
 
-SAMPLED = (2**10, 2**15, 2**20, 2**25, 2**30)
-"""Bytes of a collective whose times are shown; every second one on a page of less than `ROOM` columns."""
-ROOM = 92
-TIMED = {"n = 512": (1, 512, 512, 512), "2 of 2,048": (2, 2048, 2048, 2048), "4,096": (1, 4096, 4096, 4096)}
-"""Sizes of matmuls, b, m, n and k, whose times are shown."""
-OURS, MEASURED = ("ours", "dim"), ("measured", "dim")
-
-
 def _matmul_lines(machine: Machine, width: int) -> list[Text]:
-    device, like = machine.device, machine.device.matmuls
-    known = {(chip, dtype, sizes): time for chip, dtype, sizes, time in measured_matmuls()}
+    like = machine.device.matmuls
+    rows: list[list[Cell]] = [
+        [dtype, seconds(time.start), f"{time.share:.0%}", rate(time.bandwidth)]
+        for dtype, time in MATMULS.get(like, {}).items()
+    ]
+    heads = ("", "start", "of the peak", "on the chip")
+    return _fitted("matmuls", "cuBLAS", like, heads, rows, width)
+
+
+def _nccl_lines(node: Dimension, width: int) -> list[Text]:
+    """NCCL's lines over a node, of which the quickest holds."""
     rows: list[list[Cell]] = []
-    for dtype, time in MATMULS.get(like, {}).items():
-        ours = [
-            seconds(device.matmul_seconds(2 * math.prod(sizes), moved_bytes(dtype, sizes), dtype) or 0.0)
-            for sizes in TIMED.values()
-        ]
-        rows.append([dtype, seconds(time.start), f"{time.share:.0%}", rate(time.bandwidth), OURS, *ours])
-        if like == machine.chip and device.peak == CHIPS[like].device.peak:
-            times = [seconds(known[like, dtype, sizes]) for sizes in TIMED.values()]
-            rows.append(["", "", "", "", MEASURED, *times])
-    heads = ("start", "of the peak", "on the chip", "", *TIMED)
-    return _fitted("matmuls n × n × n", "cuBLAS", like, heads, rows, width)
+    for op in NCCL[node.nccl]:
+        for place, (start, share) in enumerate(ways_over(node.nccl, op, node.size)):
+            rows.append(["" if place else op, seconds(start), f"{share:.0%}"])
+    heads = ("", "start", "of the links")
+    lines = _fitted(f"collectives over {node.size}", "NCCL", node.nccl, heads, rows, width)
+    between = "The lines pass between the times, of which small ones vary by 40% from run to run. "
+    between += "The [[measured]] points of a machine file hold exactly."
+    return [*lines, *sentence(between, width, 2, style="dim")]
 
 
 def _fitted(
@@ -191,35 +181,7 @@ def _fitted(
         return []
     source = "openxla/xla, xla/service/gpu/model"
     head = sentence(f"{what}, fitted to {library} on {like.upper()} ({source})", width, style="bold")
-    numbers = {number for number, name in enumerate(heads, 1) if name}
-    return [Text(), *head, *table(rows, width, 2, numbers, ("", *heads), style="dim")]
-
-
-def _nccl_lines(machine: Machine, node: Dimension, width: int) -> list[Text]:
-    """NCCL's lines over a node, of which the quickest holds, beside the times that were measured."""
-    known = {
-        (op, size): time
-        for chip, op, devices, size, time in measured_times()
-        if (chip, devices) == (machine.chip, node.size)
-        and node.link is not None
-        and node.link.bandwidth == GPUS[chip].link
-    }
-    sizes = SAMPLED if width >= ROOM else SAMPLED[::2]
-    rows: list[list[Cell]] = []
-    for op in NCCL[node.nccl]:
-        ways = [(seconds(start), f"{share:.0%}") for start, share in ways_over(node.nccl, op, node.size)]
-        ours = [seconds(collective_time(op, size, [node.level(node.size)]).seconds) for size in sizes]
-        times = [[OURS, *ours]]
-        if (op, sizes[0]) in known:
-            times.append([MEASURED, *(seconds(known[op, size]) for size in sizes)])
-        for way, time in zip_longest(ways, times):
-            name = op if way is ways[0] else ""
-            rows.append([name, *(way or ("", "")), *(time or [""] * (1 + len(sizes)))])
-    heads = ("start", "of the links", "", *map(human_bytes, sizes))
-    lines = _fitted(f"collectives over {node.size}", "NCCL", node.nccl, heads, rows, width)
-    between = "The lines pass between the times, of which small ones vary by 40% from run to run. "
-    between += "The [[measured]] points of a machine file hold exactly."
-    return [*lines, *sentence(between, width, 2, style="dim")]
+    return [Text(), *head, *table(rows, width, 2, {1, 2, 3}, heads, style="dim")]
 
 
 def _point_lines(machine: Machine, width: int) -> list[Text]:

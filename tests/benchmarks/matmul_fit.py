@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
+from measured_gpus import measured_matmuls, moved_bytes
 from nccl_errors import spread
 
 from shardviz.hardware.chips import GPUS
-from shardviz.hardware.gpu_times import measured_matmuls, moved_bytes
 
 SKINNY = 512
 CLASSES = ("skinny", "large", "batch")

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from measured_gpus import measured_times
+
 from shardviz.hardware.chips import GPUS
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.family import SwitchedNodes
-from shardviz.hardware.gpu_times import measured_times
 from shardviz.units import human_bytes
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30

@@ -16,10 +16,11 @@ import sys
 from collections import defaultdict
 
 import numpy as np
+from measured_gpus import measured_times
 from scipy.optimize import minimize
 
 from shardviz.hardware.chips import GPUS
-from shardviz.hardware.gpu_times import EXCHANGE, NCCL, PERMUTE, measured_times
+from shardviz.hardware.gpu_times import EXCHANGE, NCCL, PERMUTE
 
 WORTH = 0.93
 """A further line stays where the error is less than this part of that without it."""

@@ -6,7 +6,8 @@ import statistics
 import pytest
 
 from shardviz.hardware.chips import CHIPS, GPUS, TPUS
-from shardviz.hardware.gpu_times import MATMULS, measured_matmuls, moved_bytes
+from shardviz.hardware.gpu_times import MATMULS
+from tests.benchmarks.measured_gpus import measured_matmuls, moved_bytes
 
 POINTS = [
     (

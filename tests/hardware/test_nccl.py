@@ -8,7 +8,8 @@ import pytest
 from shardviz.hardware.chips import GPUS
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.family import SwitchedNodes
-from shardviz.hardware.gpu_times import PERMUTE, measured_times
+from shardviz.hardware.gpu_times import PERMUTE
+from tests.benchmarks.measured_gpus import measured_times
 
 MIB = 2**20
 
