@@ -1,4 +1,4 @@
-"""The lines above a program: targets, the slider, the list of stages."""
+"""The lines above a program: targets, the list of stages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shardviz.hlo.dumps import PassStage
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.palette import PLAIN
-from shardviz.render.programs.passes_view import pass_slider, stage_list
+from shardviz.render.programs.passes_view import stage_list
 from shardviz.render.programs.target_answers import SPINNER, STILL, TargetTab, Wait, target_strip, wait_lines
 
 TABS = (
@@ -33,19 +33,6 @@ def test_as_many_words_as_fit(width, shown):
 
 
 KINDS = ("input", "propagation", "partitioner", "rewrite", "rewrite", "schedule")
-
-
-@pytest.mark.parametrize(
-    ("position", "width", "shown"),
-    [
-        (3, 90, "● input  ● propagation  ● partitioner  ◉○ rewrites  ○ schedule  ○ program"),
-        (6, 90, "● input  ● propagation  ● partitioner  ●● rewrites  ● schedule  ◉ program"),
-        (0, 40, "1/7 input"),
-        (2, 20, "3/7 partitioner"),
-    ],
-)
-def test_the_slider_says_where_it_stands(position, width, shown):
-    assert pass_slider(KINDS, position, width).plain == shown
 
 
 def test_one_stage_is_shown_in_full():

@@ -27,13 +27,13 @@ def test_cpu_and_shardy(worker):
     async def script(pilot):
         await until(pilot, has(pilot, "cpu ✓", "ENTRY main", "all-reduce over Y", "▸"))
         await pilot.press("left")
-        await until(pilot, has(pilot, "● partitioner", "◉ schedule", "the final schedule: an all-reduce"))
+        await until(pilot, has(pilot, "the passes of cpu", "the final schedule: an all-reduce"))
         await pilot.press("left", "d")
         await until(pilot, has(pilot, "all-reduce over Y: bf16 became f32", "@@"))
         await pilot.press("N")
         await until(pilot, has(pilot, "❯ shardy ✓", '= sdy.all_reduce {"Y"}', "over Y"))
         await pilot.press("left", "left", "left")
-        await until(pilot, has(pilot, "◉ input", "argument", "XY"))
+        await until(pilot, has(pilot, "the passes of shardy", "argument", "XY"))
 
     play(script, worker, "shardy,cpu")
 
@@ -49,7 +49,7 @@ def test_a_tpu_that_is_not_here(worker):
         await pilot.press("f")
         await until(pilot, has(pilot, "all of the text", "{1,0:T("))
         await pilot.press("f", "left")
-        await until(pilot, has(pilot, "◉ schedule", "● partitioner"))
+        await until(pilot, has(pilot, "the passes of v5e:2x4", "the final schedule"))
 
     play(script, worker, "v5e:2x4")
 

@@ -7,7 +7,7 @@ import pytest
 from shardviz.forms.form import ProblemForm
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until
-from tests.tui.recorded import PROGRAM, REFUSAL, STAGES, Recorded
+from tests.tui.recorded import PROGRAM, REFUSAL, Recorded
 
 DRAFT = ProblemForm(targets="shardy,cpu", sizes="b=8,d=2048,f=8192")
 
@@ -146,12 +146,12 @@ def test_search_while_one_types():
     play(script)
 
 
-def test_the_slider_goes_through_all_stages():
+def test_the_arrows_go_through_all_stages():
     async def script(pilot):
         seen = []
         for _ in range(7):
             await press(pilot, "left")
-            await until(pilot, lambda: "◉" in text_of(pilot.app) and "1  the program" in text_of(pilot.app))
+            await until(pilot, lambda: "1  the program" in text_of(pilot.app))
             seen.append(cursor_line(pilot)[:1])
         assert seen == ["5", "4", "3", "2", "1", "1", "1"]
         assert "bf16[8,2048]  XY" in text_of(pilot.app)
@@ -182,8 +182,7 @@ def test_keys_typed_before_the_stages_are_there_count():
 def test_a_stage_whose_compiler_says_nothing_leads_back():
     async def script(pilot):
         await press(pilot, "N", "left")
-        await until(pilot, lambda: "following the passes" in text_of(pilot.app))
-        assert "Compiling again to record each pass" in text_of(pilot.app)
+        await until(pilot, lambda: "Compiling again to record each pass" in text_of(pilot.app))
         await press(pilot, "right")
         assert cursor_line(pilot).startswith("%1 = sdy.all_reduce")
 
@@ -268,7 +267,7 @@ def test_nobody_is_asked():
     drive(session, draft=ProblemForm(targets="none"), screen="compiler", worker=Recorded())
 
 
-def test_targets_and_passes_answer_the_mouse():
+def test_targets_answer_the_mouse():
     async def script(pilot):
         pane = pilot.app.pane
 
@@ -281,14 +280,5 @@ def test_targets_and_passes_answer_the_mouse():
         assert pane.command_line().count("--target shardy ") == 1
         await click("#targets", "cpu")
         assert "--target cpu" in pane.command_line()
-        await click("#slider", "its passes")
-        await until(pilot, lambda: "input" in str(pane.query_one("#slider").content))
-        assert pane.passes.back == 1
-        await click("#slider", "input")
-        assert pane.passes.stage is STAGES[0]
-        await click("#slider", "partitioner")
-        assert pane.passes.stage is STAGES[2]
-        await click("#slider", "program")
-        assert pane.passes.back == 0
 
     play(script)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from rich.text import Text
 
@@ -26,7 +25,6 @@ MAX_SPLITS, FEW_SPLITS = 16, 6
 """A larger program has more; the JSON document has them all."""
 INDENT = 4
 GONE, NEW = "−", "+"
-PAST, NOW, AHEAD = "●", "◉", "○"
 
 
 def passes_view(
@@ -164,22 +162,3 @@ def stage_list(
         line = Text(f"{index + 1:>2}  {stage.title}", "dim")
         lines.append(printable_line(cut(line, width)))
     return lines, shown
-
-
-def pass_slider(kinds: Sequence[str], position: int, width: int) -> Text:
-    """The kinds of stages, alike ones together; `position` is a stage's or the program's."""
-    ways = [*kinds, "program"]
-    text = Text()
-    start = 0
-    for kind, run in groupby(ways):
-        count = len([*run])
-        here = start <= position < start + count
-        text.append("  " if start else "")
-        for number in range(start, start + count):
-            is_past = number < position
-            text.append(*((NOW, "bold") if number == position else (PAST, "") if is_past else (AHEAD, "dim")))
-        text.append(f" {kind}{'s' * (count > 1 and kind == 'rewrite')}", "bold" if here else "dim")
-        start += count
-    if text.cell_len <= width:
-        return text
-    return Text.assemble((f"{position + 1}/{len(ways)} ", "dim"), (ways[position], "bold"))

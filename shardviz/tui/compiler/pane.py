@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
-from textual.events import Click
 from textual.widgets import Static
 
 from shardviz.errors import ShardvizError
@@ -25,8 +24,8 @@ from shardviz.tui.themes import STYLES
 
 
 class CompilerPane(TargetsPane):
-    """The targets, the slider, and below them what they choose: a program, or a stage of the passes. An
-    answer to the problem before stays, dim, until there is one to the problem on screen."""
+    """The targets, and below them what they choose: a program, or a stage of the passes. An answer
+    to the problem before stays, dim, until there is one to the problem on screen."""
 
     area = "compiler"
     BINDINGS = bindings(COMPILER)
@@ -42,7 +41,6 @@ class CompilerPane(TargetsPane):
 
     def compose(self) -> ComposeResult:
         yield Static(id="targets")
-        yield Static(id="slider")
         yield self.box
 
     @property
@@ -105,10 +103,6 @@ class CompilerPane(TargetsPane):
 
     def draw_status(self) -> None:
         super().draw_status()
-        slider = self.passes.slider(self.size.width, self.is_moving)
-        slider.truncate(self.size.width, overflow="ellipsis")
-        self.query_one("#slider", Static).update(slider, layout=False)
-        self.query_one("#slider").display = bool(self._answers)
         self.box.title(self._heading())
         self._draw_box()
 
@@ -181,12 +175,6 @@ class CompilerPane(TargetsPane):
             self.draw()
 
         self.call_later(take)
-
-    def on_click(self, event: Click) -> None:
-        slider = self.query_one("#slider", Static)
-        if event.widget is slider:
-            self.passes.click(event.x, str(slider.content))
-            self.draw()
 
     def action_stage(self, step: int) -> None:
         self.passes.move(step)

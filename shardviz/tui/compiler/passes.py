@@ -1,8 +1,6 @@
-"""The slider over the passes of a target, and what is known of them."""
+"""The passes of a target, one of them chosen, and what is known of them."""
 
 from __future__ import annotations
-
-from time import monotonic
 
 from rich.text import Text
 
@@ -10,15 +8,15 @@ from shardviz.hlo.dumps import PassStage
 from shardviz.planner.problem import Problem
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
-from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
-from shardviz.render.programs.target_answers import error_lines, spinner
+from shardviz.render.programs.passes_view import diff_lines, stage_list
+from shardviz.render.programs.target_answers import error_lines
 from shardviz.reports.target_result import PassTrace, without_answer
 from shardviz.tui.compiler_queries import ShownReply
 from shardviz.tui.targets_pane import reworded, state_words
 
 
 class Passes:
-    """The passes of one target. `back` counts stages from the program, where the slider begins. `diffs` has
+    """The passes of one target. `back` counts stages from the program. `diffs` has
     the differences that were made so far, by stage. The stages of the previous problem stay until there are
     others."""
 
@@ -44,28 +42,14 @@ class Passes:
         if self._stages:
             self.back = min(self.back, len(self._stages))
 
-    def click(self, column: int, line: str) -> None:
-        """To the stage whose dot in a slider is the last before a column, or further back where none is."""
-        dots = sum(line[: column + 1].count(dot) for dot in (PAST, NOW, AHEAD))
-        position = len(self._stages) - self.back
-        self.move(dots - 1 - position if self._stages or dots else -1)
-
     @property
     def stage(self) -> PassStage | None:
-        """The stage at which the slider stands; None at the program, or while nothing is known."""
+        """The stage that is chosen; None at the program, or while nothing is known."""
         return self._stages[-self.back] if self.back and self._stages else None
 
     @property
     def is_under_way(self) -> bool:
         return self._known is not None and self._known.state == "asked"
-
-    def slider(self, width: int, moving: bool) -> Text:
-        if self._stages:
-            return pass_slider([stage.kind for stage in self._stages], len(self._stages) - self.back, width)
-        if self.is_under_way and self._known is not None:
-            sign = spinner(monotonic() - self._known.since, moving)
-            return Text.assemble(f"{sign} following the passes", ("   ○ program", "dim"))
-        return Text.assemble(("← its passes   ", "dim"), ("◉ program", "bold"))
 
     def is_old(self, problem: Problem) -> bool:
         return bool(self._stages) and problem != self._problem
