@@ -88,6 +88,13 @@ def _style(colour: str, ground: str | None = None, bold: bool | None = None) -> 
     return Style(color=colour, bgcolor=ground, bold=bold)
 
 
+LANES = ("matmul", "compute", "copy", "network", "host", "memory")
+
+
+def _lanes(colours: str) -> dict[str, str]:
+    return dict(zip(LANES, colours.split(), strict=True))
+
+
 SHADES = (
     "#e8b364 #3dc2b3 #f39fcf #81bd78 #cbacfc #beab4f #4ed3e2 #e88b9f #72d5a8 #ce92d5 #b5c971 #9ca3f2 "
     "#aa8310 #009697 #c3678c #3b9559 #a371bf #878511 #009aba #bf5e65 #00a183 #ac629f #6f9841 #8171c5"
@@ -108,14 +115,7 @@ TRUECOLOR = Palette(
     ink="#0b0b10",
     bar_ink="#0b0b10",
     # Grey for the device's own work, so that what moves stands out; sand for copies, rose for the network.
-    lanes={
-        "matmul": "#b9c0d0",
-        "compute": "#7d8598",
-        "copy": "#a58e6f",
-        "network": "#d9788f",
-        "host": "#8f9f8f",
-        "memory": "#7fae9b",
-    },
+    lanes=_lanes("#b9c0d0 #7d8598 #a58e6f #d9788f #8f9f8f #7fae9b"),
 )
 """For terminals with 24-bit colour; Rich takes the nearest of 256 where there are only those."""
 
@@ -125,14 +125,7 @@ ON_LIGHT = replace(
     lit="#0b0b10",
     # The same hues at lightness 0.53: at least 4.5:1 against #fbfaf7.
     axes=("#026ebe", "#a94e00", "#048322", "#9f3e9a", "#81690b", "#017b82", "#ba3441", "#7650c1"),
-    lanes={
-        "matmul": "#454d60",
-        "compute": "#7b8294",
-        "copy": "#7d6747",
-        "network": "#a53d59",
-        "host": "#5c6b5c",
-        "memory": "#3f7a66",
-    },
+    lanes=_lanes("#454d60 #7b8294 #7d6747 #a53d59 #5c6b5c #3f7a66"),
 )
 """For pages that are known to be light."""
 
@@ -149,14 +142,7 @@ ANSI = Palette(
     ink="black",
     bar_ink="black",
     lit="bright_white",
-    lanes={
-        "matmul": "white",
-        "compute": "bright_black",
-        "copy": "yellow",
-        "network": "bright_red",
-        "host": "bright_green",
-        "memory": "cyan",
-    },
+    lanes=_lanes("white bright_black yellow bright_red bright_green cyan"),
 )
 """For terminals with 16 colours, whose exact shades the user's theme decides."""
 
