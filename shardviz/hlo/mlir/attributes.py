@@ -29,10 +29,11 @@ _LITERAL = re.compile(rf"#sdy\.mesh{_MESH.pattern}>")
 _NUMBER = re.compile(r"\d{1,15}")
 _DECLARED_AXIS = re.compile(r'"([^"]*)"\s*=\s*(\d{1,12})')
 _MESH_REF = re.compile(r'\s*<(?:@"([^"]*)"|@([\w.$-]+)|mesh<\[([^\]]*)\][^>]*>)\s*,\s*')
-_AXES = re.compile(r"\s*\{([^{}]*)\}(?:p\d+)?")
+_DIMS = re.compile(r"\[((?:\s*\{[^{}]*\}(?:p\d+)?(?:\s*,)?)*+)\]?")
+_DIM = re.compile(r"\{([^{}]*)\}")
 _AXIS = re.compile(r'\s*"([^"]*)"(?:\s*:\s*\((\d{1,12})\)\s*(\d{1,12}))?\s*,?')
 _EXTRA = re.compile(r"\s*,\s*(replicated|unreduced)=\{([^{}]*)\}")
-_COMMA = re.compile(r"\s*,")
+_COMMA = re.compile(r"\s*, ?")
 
 Dims = tuple[tuple[SubAxis, ...], ...]
 
@@ -122,26 +123,21 @@ def parse_sharding(text: str, start: int, meshes: Meshes) -> tuple[TensorShardin
 
 def parse_sharding_list(text: str, start: int, meshes: Meshes) -> list[TensorSharding]:
     """The shardings of a list ``[<...>, <...>]``, whose bracket is at `start`."""
-    position, shardings = start + text.startswith("[", start), []
+    position, shardings = start + 1, []
     while text.startswith("<", position):
         sharding, position = parse_sharding(text, position, meshes)
         shardings.append(sharding)
-        if (comma := _COMMA.match(text, position)) is None:
-            break
-        position = comma.end() + text.startswith(" ", comma.end())
+        comma = _COMMA.match(text, position)
+        position = comma.end() if comma else len(text)
     return shardings
 
 
 def parse_dims(text: str, start: int, sizes: AxisSizes) -> tuple[Dims, int]:
     """``[{"X"}, {}]``: the axes of each dimension, and where the list ends."""
-    if not text.startswith("[", start):
+    listed = _DIMS.match(text, start)
+    if listed is None:
         raise NotationError("a list of axes was expected", text, start, min(len(text), start + 20))
-    position, dims = start + 1, []
-    while match := _AXES.match(text, position):
-        dims.append(parse_axes(match[1], sizes))
-        comma = _COMMA.match(text, match.end())
-        position = comma.end() if comma else match.end()
-    return tuple(dims), position + text.startswith("]", position)
+    return tuple(parse_axes(dim, sizes) for dim in _DIM.findall(listed[1])), listed.end()
 
 
 def parse_axes(body: str, sizes: AxisSizes) -> tuple[SubAxis, ...]:
