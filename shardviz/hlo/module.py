@@ -13,7 +13,6 @@ from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.hlo.arguments import Origins, arguments_in
 from shardviz.hlo.collective import Collective, CollectiveMatmul
 from shardviz.hlo.collective_matmuls import collective_matmuls
-from shardviz.hlo.cut_gathers import CutGather, cut_gathers
 from shardviz.hlo.device_numbers import DeviceNumbers, program_mesh, slice_positions, written_meshes
 from shardviz.hlo.gradients import gradient_uses, gradients
 from shardviz.hlo.named_scopes import NamelessCollectives
@@ -104,13 +103,6 @@ class HloModule:
         with uncollected():
             pairs = zip(self.collectives, self.lines, strict=True)
             return gradient_uses(Values(self.index), pairs) if self.index else frozenset()
-
-    @cached_property
-    def cut_gathers(self) -> tuple[CutGather, ...]:
-        """Arrays that are gathered only to be sliced again."""
-        devices = self.num_partitions * self.replica_count * self.num_slices
-        pairs = zip(self.collectives, self.lines, strict=True)
-        return tuple(cut_gathers(Values(self.index), pairs, devices)) if self.index else ()
 
 
 def is_hlo(text: str) -> bool:

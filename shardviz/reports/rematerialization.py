@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -14,9 +14,12 @@ from shardviz.errors import QuestionError
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.module import HloModule
-from shardviz.hlo.text.instruction import parse_instruction
+from shardviz.hlo.text.instruction import Instruction, parse_instruction
+from shardviz.hlo.text.instructions import reached
+from shardviz.hlo.text.opcodes import MOVES
 from shardviz.hlo.text.shapes import one_array
 from shardviz.hlo.text.source_locations import SourceLocations
+from shardviz.hlo.text.values import Made, ProgramValue, Values
 from shardviz.notation.gspmd import written_spec
 from shardviz.notation.mesh import mesh_in_text, parse_mesh
 from shardviz.planner.plan import Step
@@ -39,6 +42,19 @@ _WARNING = re.compile(
 )
 _INSTRUCTION = re.compile(r" for HLO operation:? (.*?)(?:\. As the last resort|\. You probably want|$)")
 _SIZES = r"\d{1,9}(?:,\d{1,9})*"
+
+MAX_STEPS = 50
+"""Instructions that are followed from one gather at most."""
+_PASSING = MOVES | {"parameter", "fusion"}
+_COPIES = ("copy", "bitcast", "fusion")
+_OF_THE_DEVICE = frozenset(
+    {
+        *("partition-id", "replica-id", "constant", "convert", "bitcast", "reshape", "copy", "dynamic-slice"),
+        *("add", "subtract", "multiply", "divide", "remainder", "minimum", "maximum", "clamp", "and"),
+        *("shift-left", "shift-right-logical", "compare", "select", "slice", "broadcast"),
+    }
+)
+"""Operations that make a place out of a device's number and constants."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +164,7 @@ def rematerializations_of(module: HloModule) -> tuple[Rematerialization, ...]:
     """Arrays that a compiled text gathers from all devices and cuts again, alike ones once: `kept` is what
     they are cut to, as the text does not name the axes of a cut."""
     kinds: Counter[Rematerialization] = Counter()
-    for gathers, kept in module.cut_gathers:
+    for gathers, kept in cut_gathers(module):
         last = gathers[-1]
         dims: list[tuple[str, ...]] = [()] * len(last.result_shape)
         for gather in gathers:
@@ -160,6 +176,92 @@ def rematerializations_of(module: HloModule) -> tuple[Rematerialization, ...]:
         told = last.result_shape, last.dtype, last.op_name, last.source
         kinds[Rematerialization(None, before, None, *told, parts=parts, kept=kept)] += 1
     return tuple(replace(kind, times=times) for kind, times in kinds.items())
+
+
+def cut_gathers(module: HloModule) -> Iterator[tuple[tuple[Collective, ...], tuple[int, ...]]]:
+    """The gathers of each array that a program replicates only to slice it, the last of which has it whole,
+    and the shape that a device then keeps; none of a module that was read without origins. In a compiled text
+    that is certain where every device has the whole array, and all that takes it cuts it at a place that the
+    device's number tells."""
+    devices = module.num_partitions * module.replica_count * module.num_slices
+    if module.index is None or devices < 2:
+        return
+    values, pairs = Values(module.index), zip(module.collectives, module.lines, strict=True)
+    gathers = [(record, line) for record, line in pairs if record.op == "all-gather" and record.arrays == 1]
+    known = {record.name: record for record, _ in gathers}
+    for last, line in gathers:
+        if line.opcode != "all-gather" or math.prod(last.result_shape) < devices:
+            continue
+        chain = _chain(values, line, known)
+        if math.prod(record.group_size for record in chain) == devices:
+            kept = _kept(values, line)
+            if len(kept) == len(last.result_shape):
+                yield chain, kept
+
+
+def _chain(values: Values, line: Instruction, known: dict[str, Collective]) -> tuple[Collective, ...]:
+    """The gathers one after another that end in one, between which the array is at most copied."""
+    collectives = [known[line.name]]
+    for _ in range(MAX_STEPS):
+        before = values.lines.operand(line, 0) if len(line.operands) == 1 else None
+        if before is None:
+            break
+        if before.name in known:
+            collectives.insert(0, known[before.name])
+        elif before.opcode not in _COPIES or _sizes(before) != collectives[0].operand_shape:
+            break
+        line = before
+    return tuple(collectives)
+
+
+def _kept(values: Values, gather: Instruction) -> tuple[int, ...]:
+    """The shape to which all that takes an array cuts it, () where something takes more of it."""
+    shapes: set[tuple[int, ...]] = set()
+    ways = reached(
+        [ProgramValue(gather)],
+        lambda value: () if value.line.opcode == "dynamic-slice" else values.used_by(value),
+    )
+    for number, value in enumerate(ways):
+        line = value.line
+        is_result = line.is_root and values.caller_of(line.home) is None
+        if number > MAX_STEPS or value.path:
+            return ()
+        if line.opcode == "dynamic-slice" and _is_of_the_device(values, line):
+            shapes.add(_sizes(line))
+        elif is_result or (line is not gather and line.opcode not in _PASSING):
+            return ()
+    kept = shapes.pop() if len(shapes) == 1 else ()
+    return kept if kept != _sizes(gather) else ()
+
+
+def _is_of_the_device(values: Values, cut: Instruction) -> bool:
+    """Return whether an array is cut at places made of the device's number and constants alone."""
+    taken = values.lines.taken
+
+    def made_of(value: ProgramValue) -> Iterable[ProgramValue]:
+        if value.line.opcode not in ("parameter", "fusion"):
+            return (ProgramValue(line, value.caller) for line in taken(value.line))
+        made = values.how(value)
+        return made.operands if isinstance(made, Made) else ()
+
+    opcodes = set()
+    for number, value in enumerate(reached(map(ProgramValue, taken(cut)[1:]), made_of)):
+        line = value.line
+        opcodes.add(line.opcode)
+        if line.opcode in ("parameter", "fusion"):
+            is_known = isinstance(values.how(value), Made)
+        else:
+            is_known = line.opcode == "constant" or len(taken(line)) == len(line.operands)
+            is_known = is_known and line.opcode in _OF_THE_DEVICE
+        if number > MAX_STEPS or not is_known:
+            return False
+    return not opcodes.isdisjoint(("partition-id", "replica-id"))
+
+
+def _sizes(line: Instruction) -> tuple[int, ...]:
+    """The sizes of the one array that an instruction makes, () where the text does not tell."""
+    array = one_array(line.shape)
+    return () if array is None else array.sizes
 
 
 def mesh_of_warnings(lines: Iterable[str]) -> Mesh | None:
