@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -57,13 +56,13 @@ def jaxs_own(batch, remat):
 
 
 def test_memory_is_that_of_jax_and_a_bad_combination_is_a_row(capfd):
-    tried = ["--try", "batch=1024,64,7", "--try", f"remat={','.join(REMATS)}", "--machine", "v5e:2x2"]
+    tried = ["--try", "batch=1024,7", "--try", f"remat={','.join(REMATS)}", "--machine", "v5e:2x2"]
     assert run(["program", *QUESTION, *tried, "--json"]) == 0
     trials = json.loads(capfd.readouterr().out)["trials"]
-    good, bad = trials[:4], trials[4:]
+    good, bad = trials[:2], trials[2:]
     found = {(int(one["values"]["batch"]), one["values"]["remat"]): one for one in good}
     assert {key: one["live_memory"]["peak_bytes"] for key, one in found.items()} == {
-        key: jaxs_own(*key) for key in product((1024, 64), REMATS)
+        (1024, remat): jaxs_own(1024, remat) for remat in REMATS
     }
     saved, kept = (found[1024, remat]["live_memory"]["peak_bytes"] for remat in REMATS)
     assert saved < kept

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,11 +52,17 @@ def layers(asked, config):
                 assert values[array.name].shape == array.shape, array
             else:
                 values[array.name] = np.random.default_rng(len(values)).standard_normal(array.shape) / 2
-        known = {name: jnp.asarray(value, "float32") for name, value in values.items()}
-        for part in problem.parts:
-            code = statement_code(part, [f"known['{each.name}']" for each in part.operands])
-            code = code.replace("bfloat16", "float32")
-            known[part.result.name] = eval(code, {"jax": jax, "jnp": jnp, "known": known})
+
+        @partial(jax.jit, compiler_options={"xla_backend_optimization_level": "0"})
+        def made(known):
+            known = dict(known)
+            for part in problem.parts:
+                code = statement_code(part, [f"known['{each.name}']" for each in part.operands])
+                code = code.replace("bfloat16", "float32")
+                known[part.result.name] = eval(code, {"jax": jax, "jnp": jnp, "known": known})
+            return known
+
+        known = made({name: jnp.asarray(value, "float32") for name, value in values.items()})
         return {name: np.asarray(value) for name, value in known.items()}
 
     return run
