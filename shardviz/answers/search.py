@@ -98,7 +98,7 @@ def search_question(
             name = f"{model.name}: a token for each of {batch:,} sequences, contexts of {sequence:,} tokens"
             weights, dtype = canonical_dtype(dtype), canonical_dtype(activations or of.dtype)
             own = canonical_dtype(cache or dtype)
-            dtypes = dict.fromkeys((*cached, *(f"new_{name}" for name in cached)), own)
+            dtypes = {f"{word}{name}": own for name in cached for word in ("", "new_", "all_")}
     elif serve:
         raise QuestionError("a model is served, but this is a program", "name one, such as llama-3-70b")
     elif batch or sequence or load:

@@ -241,9 +241,9 @@ def _problem(
         known |= dict(zip(cache.dims, cache.shape, strict=True))
         spec = cache.decided_spec
         one = (() if dim == "s" else axes for dim, axes in zip(cache.dims, spec.dims, strict=True))
-        both = {cache.name: spec, f"new_{cache.name}": PartitionSpec((*one,))}
-        for name in used_names & both.keys():
-            specs[name], dtypes[name] = both[name], cache.dtype
+        own = {cache.name: spec, f"all_{cache.name}": spec, f"new_{cache.name}": PartitionSpec((*one,))}
+        for name in used_names & own.keys():
+            specs[name], dtypes[name] = own[name], cache.dtype
     known["b"] = -(-tokens.batch // known["m"]) * known["m"]
     size = program_sizes(lowered, {dim: known[dim] for dim in lowered.dims if dim in known}, "")
     if "logits" in lowered.named and "loss" not in lowered.named:
@@ -307,6 +307,7 @@ def _text(part: DecoderPart, of: Architecture, tokens: Tokens, with_loss: bool) 
     if kind.mixer == "latent":
         values["ratio"] = ((sizes["l"] + sizes["r"]) / (sizes["n"] + sizes["r"])) ** 0.5
         values["source"] = "scaled" if tokens.decodes else "source" if "queries" in words else "norm1"
+    values |= {"sinks": ", {sinks}" * (of.family == "gpt_oss"), "cap": ", 50" * (of.family == "gemma2")}
     if kind.mixer == "delta":
         values |= {"query_scale": 1 / sizes["n"], "key_scale": sizes["n"] ** -0.5}
     section = "mamba2 program" if kind.mixer == "mamba2" else "layer program"

@@ -239,7 +239,7 @@ class _Backward:
         einsum = Einsum(tuple(array.dims for array in taken), result.dims)
         whole = tuple(dim for dim in source.whole if dim in einsum.dims)
         number = source.number if number is None else number
-        own = (function, source.merged, whole, phase, number, source.result.name, source.along)
+        own = (function, source.merged, whole, phase, number, source.result.name, source.along, source.limit)
         self._parts.append(Statement(einsum, taken, result, *own))
 
     def _available(self, array: ShardedArray) -> ShardedArray:

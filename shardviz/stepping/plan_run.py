@@ -298,6 +298,7 @@ def _jax(mesh: Mesh, place: int) -> Any:
         silu=lambda x: x * _sigmoid(x),
         gelu=lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
         relu=lambda x: np.maximum(x, 0),
+        logsumexp=lambda x, axis: np.log(np.exp(x).sum(axis=axis)),
         softmax=lambda x, axis: np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True),
         one_hot=lambda x, count, dtype=float: (x[..., None] == np.arange(count)).astype(dtype),
     )

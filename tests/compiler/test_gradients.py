@@ -48,7 +48,7 @@ PROGRAMS = {
     "local attention": """
         Q[b,t,n,e] = rotary(X[b,t,d] * WQ[d,n,e], t)
         K = rotary(X[b,s,d] * WK[d,n,e], s, 100)
-        Y = window_attention(Q, K, X[b,s,d] * WV[d,n,e], 3)
+        Y = window_attention(Q, K, X[b,s,d] * WV[d,n,e], A[n], 3, 1.5)
         """,
     "parts": """
         H = concatenate(slice(X[b,t,d], d, p, 2), X, w) * W[w,h]

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shardviz.notation.einsum import Einsum
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.problem import Problem, Statement
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
@@ -432,12 +433,22 @@ class Execution:
     ) -> Values:
         """Attention to the keys of a device, weighed by what they have of the exponentials of all."""
         count, query, result = len(self.grid.sizes), part.einsum.operands[0], part.einsum.result
-        own = evaluated(part, operands, count, indices, lengths)
-        sums = value(replace(part, function=f"{part.function}_sums"), operands, count, indices)
-        share = np.exp(sums - np.log(np.exp(sums).sum(axis=split, keepdims=True)))
         labels = {dim: count + number for number, dim in enumerate(dict.fromkeys((*query, *result)))}
         rows = [labels[dim] for dim in query if dim != part.whole[1]]
         devices, made = range(count), [labels[dim] for dim in result]
+        every, taken, raised = part.einsum.operands, operands, np.zeros(())
+        if len(operands) % 2 == 0:
+            # The sinks of all parts of a row are one.
+            every, taken, part = every[:-1], operands[:-1], replace(part, operands=part.operands[:-1])
+            raised = np.exp(operands[-1])
+            part, dims = replace(part, einsum=Einsum(every, result)), part.einsum.operands[-1]
+        own = evaluated(part, taken, count, indices, lengths)
+        sums = np.exp(value(replace(part, function=f"{part.function}_sums"), taken, count, indices))
+        total = sums.sum(axis=split, keepdims=True)
+        if raised.ndim:
+            there = [*devices, *(labels[dim] for dim in dims)]
+            total = total + np.einsum(raised, there, np.ones_like(sums), [*devices, *rows], [*devices, *rows])
+        share = sums / total
         return np.asarray(np.einsum(own, [*devices, *made], share, [*devices, *rows], [*devices, *made]))
 
     def _beside_neighbours(

@@ -117,14 +117,22 @@ def value(
     def attention_weights(dims: Sequence[Dims], values: Sequence[Values]) -> tuple[Dims, Values]:
         """The dimensions of the scores, the keys' last, and what each has of its row's softmax."""
         order, scores = attention_scores(dims, values)
-        return order, soft(scores, -1)
+        if len(dims) % 2:
+            return order, soft(scores, -1)
+        # A sink is one more score, whose value is zero.
+        sinks = np.broadcast_to(
+            reordered(values[-1], dims[-1], *order[:-1])[..., None], scores[..., :1].shape
+        )
+        return order, soft(np.concatenate([scores, sinks], -1), -1)[..., :-1]
 
     def attention_scores(dims: Sequence[Dims], values: Sequence[Values]) -> tuple[Dims, Values]:
         (query, keys, *_), (along, size, *_) = dims, part.whole
         sequence = query[keys.index(along)]
         order = (*(dim for dim in query if dim not in (sequence, size)), sequence, along)
-        pairs = [slice(place, place + 2) for place in (0, 3)[: len(dims) // 2]]
+        pairs = [slice(place, place + 2) for place in (0, 3)[: (len(dims) - 1) // 2]]
         scores = sum(einsum(dims[pair], values[pair], order) for pair in pairs) / root
+        if part.limit:
+            scores = part.limit * np.tanh(scores / part.limit)
         if part.function.startswith(("causal", "window")):
             before = held(sequence)[..., None] - held(along)[..., None, :]
             hidden = (before < 0) | (before >= (part.number or np.inf))
@@ -260,13 +268,22 @@ def value(
         case "attention" | "causal_attention" | "window_attention":
             order, weights = attention_weights(dims, operands)
             return einsum([order, dims[2]], [weights, operands[2]], result)
-        case name if name.endswith(("query_gradient", "key_gradient", "value_gradient")):
+        case name if name.endswith(("query_gradient", "key_gradient", "value_gradient", "sink_gradient")):
             given, _, _, values, *_ = dims
             order, weights = attention_weights(dims[1:], operands[1:])
             if name.endswith("value_gradient"):
                 return einsum([order, given], [weights, operands[0]], result)
             slope = einsum([given, values], [operands[0], operands[3]], order)
-            slope = weights * (slope - (slope * weights).sum(-1, keepdims=True)) / root
+            kept = slope - (slope * weights).sum(-1, keepdims=True)
+            if name.endswith("sink_gradient"):
+                # Where its value of zero is averaged too.
+                own = 1 - weights.sum(-1, keepdims=True)
+                return einsum([order], [own * (kept - slope)[..., :1]], result)
+            slope = weights * kept / root
+            if part.limit:
+                with np.errstate(invalid="ignore"):
+                    scores = attention_scores(dims[1:], operands[1:])[1]
+                    slope = np.where(weights > 0, slope * (1 - (scores / part.limit) ** 2), 0)
             place = (4 if "second" in name else 1) + name.endswith("query_gradient")
             other = dims[place], operands[place]
             return einsum([order, other[0]], [slope, other[1]], result)

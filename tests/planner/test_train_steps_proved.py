@@ -76,9 +76,9 @@ PROGRAMS = {
 }
 ALONE = {
     "Y = window_attention(Q[b,t,n,h], K[b,s,n,h], V[b,s,n,h], 3)": "btnh",
-    "Y = causal_attention(Q[b,t,n,g,h], K[b,s,n,h], V[b,s,n,h])": "btngh",
+    "Y = causal_attention(Q[b,t,n,g,h], K[b,s,n,h], V[b,s,n,h], S[n,g], 2)": "btngh",
     "Y = causal_attention(Q[b,t,n,h], K[b,s,n,h], V[b,s,n,v])": "btnhv",
-    "Y = attention(Q[b,t,n,h], K[b,s,h], K, P[b,t,n,r], R[b,s,r])": "btnhr",
+    "Y = attention(Q[b,t,n,h], K[b,s,h], K, P[b,t,n,r], R[b,s,r], S[n])": "btnhr",
     "Y = dispatch(X[b,t,d], G[b,t,e], t, c)": "btdec",
     "Y = combine(O[e,b,c,d], G[b,t,e], t, c)": "btdec",
     "Y = rotary(X[b,t,n,h] + X, t)": "btnh",

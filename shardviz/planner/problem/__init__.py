@@ -26,10 +26,11 @@ class Statement:
     is split as they are; those in `whole` cannot be split. An operand that an earlier statement made has that
     result's name, perhaps other names for its dimensions, and a spec that is a constraint on it
     (`jax.lax.with_sharding_constraint`), or None. `result.spec` is None where the compiler may choose.
-    `number` is how many `top_k` keeps, by what `scale` multiplies; `load` how many times as often as the mean
-    the fullest expert is chosen, 0 if nobody says; `along` the dimension that
-    a function goes along, in `whole` too if each device needs all of it. `source` is the forward result whose
-    statement this one differentiates or computes again, or the array that it updates, else ""."""
+    `number` is how many `top_k` keeps, by what `scale` multiplies; `limit` the cap of the scores of
+    attention, or how many times as often as the mean the fullest expert is chosen, 0 without; `along` the
+    dimension that a function goes along, in `whole` too if each device needs all of it. `source` is the
+    forward result whose statement this one differentiates or computes again, or the array that it updates,
+    else ""."""
 
     einsum: Einsum
     operands: tuple[ShardedArray, ...]
@@ -41,7 +42,7 @@ class Statement:
     number: float | None = None
     source: str = ""
     along: str = ""
-    load: float = 0.0
+    limit: float = 0.0
 
     @property
     def arrays(self) -> tuple[ShardedArray, ...]:
@@ -116,10 +117,9 @@ def _words_beside(part: Statement, function: str) -> Iterator[str]:
             yield from (dim for dim in part.einsum.result if dim not in part.einsum.operands[0])
         elif function in ("slots", "dispatch", "combine"):
             yield places_dim(part.einsum)
-    if part.number is not None and not function.endswith("_gradient"):
-        yield f"{part.number:.9g}"
-    if part.load:
-        yield f"{part.load:.9g}"
+    if not function.endswith("_gradient"):
+        numbers = (part.number, part.limit or None)
+        yield from (f"{number:.9g}" for number in numbers if number is not None)
 
 
 def statement_text(part: Statement, written: Callable[[ShardedArray], str] | None = None) -> str:
@@ -348,11 +348,11 @@ def dropped_words(problem: Problem) -> Iterator[str]:
     made = {part.result.name: part for part in problem.forward}
     for part in problem.forward:
         gates = made.get(part.operands[-1].name)
-        if part.load and gates is not None and gates.function == "top_k":
+        if part.limit and gates is not None and gates.function == "top_k":
             sizes, experts = gates.sizes | part.sizes, gates.sizes[gates.along]
             chosen = (gates.number or 1) * sizes[part.along]
             room = sizes[places_dim(part.einsum)] * experts / chosen
-            least, most = (part.load - room) / experts, 1 - room / part.load
+            least, most = (part.limit - room) / experts, 1 - room / part.limit
             if most > 0:
                 own, every = f"{100 * most:.3g} %", f"{100 * least:.3g} to {100 * most:.3g} % of all"
                 yield f"{own} of the choices of the fullest expert are dropped, {every}"

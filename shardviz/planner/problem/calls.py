@@ -133,11 +133,17 @@ class FunctionLowering(StatementWriter):
     def _attention(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """With grouped heads the queries have a dimension more, where all heads share a key several. Values
         may be of another size than keys, and second queries and keys add to the scores, as DeepSeek's rotated
-        ones do. No score is ever kept (flash attention)."""
-        window = None
-        if call.function == "window_attention":
-            window, call = self._last_number(call, 4, _is_count)
-        queries, keys, values, *second = self._arrays(call, 5 if len(call.operands) == 5 else 3)
+        ones do. Sinks are scores that have no value, one for each head; a cap bounds scores by its tanh. No
+        score is ever kept (flash attention)."""
+        count = sum(not isinstance(operand, Literal) for operand in call.operands)
+        has_window = call.function == "window_attention"
+        window, cap, call = self._numbers(call, count)
+        if not has_window and not cap:
+            window, cap = None, window or 0.0
+        if not 3 <= count <= 6 or has_window != (window is not None and _is_count(window)):
+            self._fail_form(call)
+        queries, keys, values, *others = self._arrays(call, count)
+        second, sinks = others[: 2 * (count > 4)], others[2 * (count > 4) :]
         (size,), made = keys.dims[-1:] or ("",), values.without(keys.dims)
         if {*keys.dims} - {*values.dims} != ({size} if made else set()) or len(made) > 1:
             problem = f"the keys {keys} and the values {values} have other dimensions,"
@@ -159,10 +165,16 @@ class FunctionLowering(StatementWriter):
             if query.dims != like or not {*along} <= kept <= {*keys.dims[:-1]}:
                 problem = f"the second queries {query} and keys {key} must be like the first,"
                 self._fail(problem, call, "write attention(Q, K, V, Q2[b, t, n, r], K2[b, s, n, r])")
+        for sink in sinks:
+            if not {*sink.dims} <= {*queries.dims} - {own[0], size}:
+                problem = f"the sinks {sink} must have no dimensions but those of heads of {queries},"
+                self._fail(
+                    problem, call, "write attention(Q[b, t, n, h], K[b, s, n, h], V[b, s, n, h], S[n])"
+                )
         whole = (*along, size, *(use.dims[-1] for use in second[1:]))
         dims = tuple(made[0] if made and dim == size else dim for dim in queries.dims)
-        operands = (queries, keys, values, *second)
-        return self._emit(call.function, operands, dims, target, whole=whole, number=window)
+        operands = (queries, keys, values, *others)
+        return self._emit(call.function, operands, dims, target, whole=whole, number=window, limit=cap)
 
     def _rotary(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """The base of the angles is a third argument."""
@@ -292,25 +304,24 @@ class FunctionLowering(StatementWriter):
 
     def _slots(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """1 where a token has the place of those that chose an expert, in order; some have no place."""
-        factor, load, call = self._room(call, 3)
+        factor, load, call = self._numbers(call, 3)
         array, dims, _ = self._along(replace(call, operands=call.operands[:2]))
         places = self._new_dim(call.operands[2], (array,), call)
         made = (*array.dims, places)
         return self._emit("slots", (array,), made, target, (), dims, factor, dims[0], load)
 
-    def _room(self, call: FunctionCall, count: int) -> tuple[float | None, float, FunctionCall]:
-        """The capacity factor and the load that may stand behind so many operands, and the call without."""
+    def _numbers(self, call: FunctionCall, count: int) -> tuple[float | None, float, FunctionCall]:
+        """The one or two numbers that may stand behind so many operands, 0 for none, and the call without."""
         operands, behind = call.operands[:count], call.operands[count:]
         values = [one.value for one in behind if isinstance(one, Literal) and one.value > 0]
         if len(operands) < count or len(values) != len(behind) or len(values) > 2:
             self._fail_form(call)
-        factor, load = values[0] if values else None, sum(values[1:])
-        return factor, load, replace(call, operands=operands)
+        return (values[0] if values else None), sum(values[1:]), replace(call, operands=operands)
 
     def _dispatch(self, call: FunctionCall, target: WantedResult) -> ArrayUse:
         """The rows of tokens go to the slots of the experts that they chose, or from there, and no product of
         all tokens and slots is made."""
-        is_sent, (factor, load, call) = call.function == "dispatch", self._room(call, 4)
+        is_sent, (factor, load, call) = call.function == "dispatch", self._numbers(call, 4)
         if factor and not is_sent:
             self._fail_form(call)
         array, gates = (self._expression(operand) for operand in call.operands[:2])

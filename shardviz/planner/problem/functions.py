@@ -131,8 +131,12 @@ def _of_update(part: Statement) -> Derivatives:
 
 
 def _of_attention(part: Statement) -> Derivatives:
-    words = ("query", "key", "value", "second_query", "second_key")[: len(part.operands)]
-    takes = (GRADIENT, *range(len(part.operands)))
+    count = len(part.operands)
+    has_sinks = count % 2 == 0
+    words = ("query", "key", "value", "second_query", "second_key")[: count - has_sinks] + (
+        "sink",
+    ) * has_sinks
+    takes = (GRADIENT, *range(count))
     return tuple(Derivative(f"{part.function}_{word}_gradient", takes) for word in words)
 
 
@@ -177,7 +181,7 @@ def _read_code(text: str) -> Code:
 
     def gradient(written: JaxCode) -> str:
         takes = range(len(written.operands) - 1) if taken == ["all"] else [*map(int, taken)]
-        return written.gradient(code, int(operand), takes)
+        return written.gradient(code, takes[-1] if operand == "-1" else int(operand), takes)
 
     return gradient
 
@@ -282,7 +286,7 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
             pairs = pairs * (share * whole / own)
         made = next((dim for dim in values if dim not in keys), size)
         vectors = [size, made, *others]
-        if len(part.operands) % 2 == 0:
+        if part.function.endswith("_gradient"):
             vectors = [dim for dim in dict.fromkeys(vectors) if dim in part.einsum.result]
         every: Any = pairs * sum(local[dim] for dim in vectors)
         return cast("int", every.round() if hasattr(every, "round") else round(every))
@@ -295,8 +299,8 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
 
 def _queries(part: Statement) -> tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]]:
     """The dimensions of the queries of attention, that of their positions, those of the keys, and of the
-    values. Behind the gradient, where there is one, are three operands, or five."""
-    query, keys, values = part.einsum.operands[1 - len(part.operands) % 2 :][:3]
+    values, behind the gradient, where there is one."""
+    query, keys, values = part.einsum.operands[part.function.endswith("_gradient") :][:3]
     return query, query[keys.index(part.whole[0])], keys, values
 
 

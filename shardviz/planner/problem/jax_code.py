@@ -205,11 +205,13 @@ class JaxCode:
                 arrays[number] = self._behind_halo(arrays[number], dims.index(along), along, halo)
         every = tuple(dict.fromkeys(dim for dims in self.einsum.operands for dim in dims))
         fits = []
-        for pair in (slice(2), slice(3, 5))[: len(self.operands) // 2]:
+        for pair in (slice(2), slice(3, 5))[: (len(self.operands) - 1) // 2]:
             letters = _subscripts(every, self.einsum.operands[pair], scores)
             fits.append(f'jnp.einsum("{letters}", {", ".join(arrays[pair])})')
         total = sum(sizes[dim] for dim in (size, *others))
         fit = f"{fits[0] if len(fits) == 1 else f'({fits[0]} + {fits[1]})'} / {total} ** 0.5"
+        if cap := self.statement.limit:
+            fit = f"{cap} * jnp.tanh({fit} / {cap})"
         if not self.statement.function.startswith("attention"):
             place, key = f"{self._places(rows)}[:, None]", self._places(along)
             seen = f"jnp.tri({sizes[rows]}, {sizes[along]}, dtype=bool)"
@@ -220,11 +222,17 @@ class JaxCode:
             if window := self.statement.number:
                 seen = f"({seen}) & ({place} < {key} + {window:.0f})"
             fit = f"jnp.where({seen}, {fit}, -jnp.inf)"
-        weights = f"jax.nn.softmax({fit}, axis=-1)"
-        if along in self.local.groups and not self.statement.number:
+        weights, row = f"jax.nn.softmax({fit}, axis=-1)", "jax.nn.logsumexp(fit, -1)"
+        is_shared = along in self.local.groups and not self.statement.number
+        has_sinks = len(self.operands) % 2 == 0
+        if is_shared:
             # Each device has a part of every row: its exponentials are divided by the sum of all.
-            own = f"jax.lax.all_gather(jax.nn.logsumexp(fit, -1), {self.local.groups[along][0]})"
-            weights = f"(lambda fit: jnp.exp(fit - jax.nn.logsumexp({own}, 0)[..., None]))({fit})"
+            row = f"jax.nn.logsumexp(jax.lax.all_gather({row}, {self.local.groups[along][0]}), 0)"
+        if has_sinks:
+            sinks = _aligned(self.operands[-1], self.einsum.operands[-1], scores[:-1])
+            row = f"jnp.logaddexp({row}, {sinks})"
+        if is_shared or has_sinks:
+            weights = f"(lambda fit: jnp.exp(fit - {row}[..., None]))({fit})"
         product = _subscripts(every, (scores, values), self.einsum.result)
         return f'jnp.einsum("{product}", {weights}, {arrays[2]})'
 

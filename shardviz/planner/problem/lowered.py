@@ -47,7 +47,7 @@ class LoweredStatement:
     whole: Dims = ()
     number: float | None = None
     along: str = ""
-    load: float = 0.0
+    limit: float = 0.0
 
     @property
     def einsum(self) -> Einsum:
@@ -116,7 +116,7 @@ class StatementWriter:
         whole: Dims = (),
         number: float | None = None,
         along: str = "",
-        load: float = 0.0,
+        limit: float = 0.0,
     ) -> ArrayUse:
         source = self._source
         expression = source.target or source.value
@@ -133,7 +133,7 @@ class StatementWriter:
             self._fail(problem, expression, "use fewer dimensions")
         result = self._made[name] = ArrayUse(name, wanted, target.spec, source.start, source.stop)
         self.statements.append(
-            LoweredStatement(function, operands, result, source, merged, whole, number, along, load)
+            LoweredStatement(function, operands, result, source, merged, whole, number, along, limit)
         )
         return result
 

@@ -287,7 +287,7 @@ def program_problem(
             spec = operands[0].spec
         arrays = operands, array(one.result, spec)
         statement = Statement(one.einsum, *arrays, one.function, one.merged, one.whole)
-        return replace(statement, number=one.number, along=one.along, load=one.load)
+        return replace(statement, number=one.number, along=one.along, limit=one.limit)
 
     statements = tuple(map(statement, lowered.statements))
     taken = {operand.name for statement in statements for operand in statement.operands}

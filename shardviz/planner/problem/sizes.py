@@ -168,7 +168,7 @@ class _Sizes:
         (along,), (experts,), places = slots.whole, gates.whole, _places(slots)
         if along not in self.size or not self.size.get(experts):
             return
-        most, load = self.size[experts] / int(gates.number), slots.load
+        most, load = self.size[experts] / int(gates.number), slots.limit
         if load and not 1 <= load <= most:
             problem = f"the fullest of {self._sized(experts)} cannot be chosen {load:g} times the mean,"
             self.fail(problem, slots.operands[-1], f"give a load from 1 to {most:.4g}")
