@@ -45,7 +45,7 @@ def read_model(text: str) -> Model:
         # A visitor's session is not told which paths there are.
         announce(path)
     path = path.expanduser()
-    if is_folder(path):
+    if name and is_folder(path):
         files = [*sorted(path.glob(f"*{INDEX}")), *sorted(path.glob(f"*{WEIGHTS}")), path / CONFIG]
         if not files[0].is_file():
             reason = f"it has no {CONFIG} and no {WEIGHTS} file"

@@ -154,6 +154,7 @@ def test_the_command_splits_no_vocabulary_that_jax_would_not(capsys):
     [
         (["gpt2", "--sizes", "b=3"], "the sizes of gpt2 are its own"),
         (["gtp2"], "there is no model 'gtp2'"),
+        ([""], "there is no model ''"),  # not a file of the present folder
         (["bd,df->bf", "--batch", "8"], "a batch, a sequence and a load are those of a model"),
         (["bd,df->bf", "-o", "x.toml"], "-o writes a model's rules, but this is a program"),
         (["gpt2", "--serve", "--backward"], "without gradients and pipelines"),
