@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.errors import plural
+from shardviz.planner.problem import dropped_words
 from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding, without_ones
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.command_lines import command_lines
@@ -305,6 +306,7 @@ def _space_sentences(answer: MeshRanking, verbose: bool, is_served: bool) -> Ite
             f"Not complete: {answer.looked_at:,} of {answer.meshes:,} meshes; the others take "
             f"{seconds(answer.least_seconds)} or more."
         )
+    yield from (f"{words}." for words in dropped_words(question.problem))
     machine = question.machine
     where = f"On {machine.name}, {matmul_words(machine, question.problem.result.dtype)}"
     if verbose:
