@@ -57,10 +57,11 @@ def search_question(
     cache: str = "",
     activations: str = "",
     load: str = "",
+    offload: str = "any",
     **options: Any,
 ) -> SearchQuestion:
-    """The question, checked, without `axes` of usual ones; a `remat` of "any" is chosen, and `options` are
-    those of `question_from_text`.
+    """The question, checked, without `axes` of usual ones; a `remat` of "any" is chosen, and moments that the
+    text of the `optimizer` does not have. `options` are those of `question_from_text`.
 
     A `program` without an array is the name or the path of a model, for a step of `batch` sequences, by
     default one for each device, of `sequence` tokens; `of_layers` are those of its layers of which there are
@@ -109,6 +110,9 @@ def search_question(
     remats = REMATS if backward and remat == "any" else ()
     training = parse_training(backward, REMATS[0] if remats else remat, optimizer, mesh, frozen)
     (text, sizes), *others = texts
+    # A dtype that is written is kept.
+    options["moments"] = () if "moments" in optimizer else ("bf16",)
+    options["offload"] = "none" if offload == "any" and not (training and training.optimizer) else offload
     question = question_from_text(
         text, machine, named, sizes=sizes, dtype=dtype, training=training, remats=remats, **options
     )

@@ -280,6 +280,7 @@ def search(
     cache: str = "",
     activations: str = "",
     load: str = "",
+    offload: str = "any",
 ) -> SearchReport:
     """Return the meshes and shardings that run a program fastest on a machine.
 
@@ -291,6 +292,7 @@ def search(
     - `microbatches` and `interleave` of a pipeline: None, and the best are found.
     - `serve`: a token of a model, with a KV cache and activations in the dtypes `cache` and `activations`.
     - `load`: that of a model's fullest expert, over the mean: ``1.5``.
+    - `offload`: "optimizer" keeps its state in the host's memory, "none" on devices; "any" chooses.
 
     Raises `QuestionError` for a question that cannot be read."""
     named = as_machine(machine)
@@ -316,6 +318,7 @@ def search(
         cache=cache,
         activations=activations,
         load=load,
+        offload=offload,
     )
     answer = mesh_ranking.best_meshes(question)
     answer, served = (

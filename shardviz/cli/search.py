@@ -123,10 +123,7 @@ def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshR
     a pipeline of a model there is none."""
     best, question = answer.found[0], answer.question
     shown, specs = mesh_ranking.shown_mesh(question, best), dict(best.specs)
-    remat = best.remat or given["remat"]
-    optimizer = ",".join(
-        ((given["optimizer"] or "none").partition(",over=")[0], *(f"over={axis}" for axis in best.over))
-    )
+    remat, optimizer = (best.training.remat if best.training else "none"), str(best.optimizer or "none")
     words: dict[str, Any] = {name: given[name] or "" for name in ("sizes", "dtype", "backward", "frozen")}
     words |= {"remat": remat, "optimizer": optimizer}
     if not question.name:

@@ -42,12 +42,16 @@ def _found(answer: MeshRanking) -> Iterator[Beside]:
 
     for sharding in answer.found:
         time, is_known = sharding.time, not sharding.lacks_links
+        optimizer = sharding.optimizer
         yield Beside(
             sharding,
             problem_mesh=with_order(answer.question.machine, sharding.mesh),
             communication=[(axes, seconds if is_known else None) for axes, seconds in time.communication],
             exposed=time.exposed if is_known else None,
             utilisation=sharding.utilisation if is_known else None,
+            remat=sharding.training.remat if sharding.training and answer.question.remats else None,
+            over=optimizer.over if optimizer else (),
+            moments=optimizer.moments if optimizer and optimizer.rule == "adam" else None,
             microbatches=None if sharding.stage is None else sharding.stage.microbatches,
             interleave=None if sharding.stage is None else sharding.stage.interleave,
         )

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.planner.problem import dropped_words
-from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding, without_ones
+from shardviz.planner.search.mesh_ranking import HOST, MeshRanking, MeshSharding, without_ones
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.command_lines import command_lines
 from shardviz.render.cost_view import matmul_words, overtaking_words, own_words
@@ -141,6 +141,7 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
         taken = ["computes all layers on every device"] * (stage is not None and stage.stages > 1)
         taken += ["takes the batch at once, not in microbatches"] * (stage is not None)
         taken += ["gathers keys and values, and passes them round no ring"] * bool(first.ring)
+        taken += ["keeps the optimizer's state on the devices"] * first.is_offloaded
         lines += sentence(f"This command {' and '.join(taken)}." if taken else "", width, 3, style="dim")
     return [*lines, Text()]
 
@@ -193,14 +194,15 @@ def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
     def told(communication: float) -> str:
         return "?" if is_partial else seconds(communication)
 
-    chosen = [f"; remat {sharding.remat}"] * (sharding.remat is not None)
-    chosen += [f"; optimizer over {', '.join(sharding.over)}"] * bool(sharding.over)
+    chosen, optimizer = [f"; {words}" for words in sharding.chosen], sharding.optimizer
+    chosen += [f"; optimizer over {', '.join(optimizer.over)}"] if optimizer and optimizer.over else []
+    chosen += ["; offload optimizer"] * sharding.is_offloaded
     if across := sharding.across:
         chosen.append(f"; {', '.join(across)} across {sharding.placed.machine.family.dimensions[-1].name}s")
     chosen += [f"; ring over {', '.join(sharding.ring)}"] * bool(sharding.ring)
     chosen += [] if sharding.stage is None else [f"; {sharding.stage.words}"]
     sent = Text(", ").join(
-        Text.assemble(axes_text(axes, sharding.mesh, palette, "·"), f" {told(duration)}")
+        Text.assemble(axes_text(axes, sharding.mesh, palette, "·") if axes else HOST, f" {told(duration)}")
         for axes, duration in time.communication
     )
     return [

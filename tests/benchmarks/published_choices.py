@@ -31,7 +31,7 @@ class Choice(NamedTuple):
     why: str
     seconds: float = 0.0  # those of `training_runs.RUNS`, unless given
     remat: str = "layer"
-    optimizer: str = "adam"
+    optimizer: str = "adam,moments=f32"
     overlap: Overlap = "parameters"
 
     @property
@@ -54,6 +54,7 @@ class Choice(NamedTuple):
                 backward=True,
                 remat=self.remat,
                 optimizer=self.optimizer,
+                offload="none",
                 overlap=self.overlap,
                 batch=self.batch,
                 sequence=self.sequence,
@@ -79,7 +80,6 @@ def llama_405b(gpus: int, sequence: int, tflops: float) -> float:
 STAGED, GATHERED = "pipeline,data,tensor=8", "data,fsdp,tensor"
 WAITS = "the search waits for what a tensor axis sends; where that overlaps, the rows are close"
 NO_ZERO = "ZeRO-1 lets fewer stages hold it; Megatron-LM had none then"
-FEWER = "by the search's estimate fewer stages hold it, and wait less"
 FEWER = "by the search's estimate fewer stages hold it, and wait less"
 LATER = "with `--overlap none`; with overlap the search takes fewer tensor ways"
 SAME = "the same"
@@ -152,7 +152,9 @@ def words(found: MeshSharding) -> str:
     from shardviz.planner.search.mesh_ranking import without_ones
 
     chosen = [mesh_words(without_ones(found.mesh)), *([found.stage.words] if found.stage else [])]
-    return "; ".join([*chosen, *[f"optimizer over {', '.join(found.over)}"] * bool(found.over)])
+    return "; ".join(
+        [*chosen, *[f"optimizer over {', '.join(found.optimizer.over)}"] * bool(found.optimizer.over)]
+    )
 
 
 def mesh_words(mesh: object) -> str:

@@ -168,7 +168,7 @@ def test_a_model_of_145b_on_1536_a100_is_split_nearly_as_megatron_split_it():
     """It is near the best, which shards the optimizer's state over data, as was not done then."""
     choice = next(choice for choice in published_choices.CHOICES if choice.model == "gpt-145b")
     (published,), (first,) = (choice.ranking(axes).found for axes in (choice.mesh, "data=192,tensor=8"))
-    assert first.over == ("data",)
+    assert first.optimizer.over == ("data",)
     assert first.seconds < published.seconds < 1.3 * first.seconds
 
 

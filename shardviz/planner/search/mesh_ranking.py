@@ -30,7 +30,7 @@ from shardviz.planner.pricing.priced_plan import (
     sums_of,
 )
 from shardviz.planner.problem import Phase, Problem
-from shardviz.planner.problem.training import Remat
+from shardviz.planner.problem.training import Optimizer, Training
 from shardviz.planner.search.least_sum import TooWideError
 from shardviz.planner.search.program_space import ProgramSpaces
 from shardviz.planner.search.program_tables import (
@@ -62,6 +62,8 @@ ROUNDING = 1e-9
 """The part of a sum by which it may be wrong."""
 CLOSE = 1e-3
 """A sharding within this part of its bound is not improved."""
+HOST = "host"
+"""What bounds a step that waits longest for the memory of its host."""
 MAX_MESHES = 20_000
 MAX_INTERLEAVE = 8
 """Runs of layers of a stage."""
@@ -77,7 +79,8 @@ DOUBLINGS = 12
 
 @dataclass(frozen=True)
 class StepTime:
-    """The seconds of a step of one device: local `work`; all `communication` by the axes of its groups;
+    """The seconds of a step of one device: local `work`; all `communication` by the axes of its groups, none
+    for that with the host;
     `exposed`, the part of it that is not hidden; `bubble`, what a pipeline waits."""
 
     work: float
@@ -100,9 +103,9 @@ class MeshSharding:
     "unknown". `utilisation` are the program's FLOPs, nothing counted twice, over the peak of all devices
     (MFU). No sharding of the rules on this mesh is faster than `least_seconds`. With all communication beside
     the work of its pass it takes `overlapped_seconds`. `published_seconds` are those of a train step as
-    published runs of the chip go (`published_step`), for any `overlap`, if known. `remat` is the policy that
-    was chosen, if one was to be; the optimizer's state is sharded `over` these axes, too; `stage` is what a
-    device computes of a pipeline, or of a batch in parts. One that `is_limited` was chosen for its memory.
+    published runs of the chip go (`published_step`), for any `overlap`, if known. `training` is the
+    row's, what was `chosen` is said in words; `stage` is what a device computes of a pipeline, or of a batch
+    in parts. One that `is_limited` was chosen for its memory.
     Keys and values pass round along the axes of a `ring`. With nothing to send between slices or nodes it
     would take `within_seconds`."""
 
@@ -117,8 +120,8 @@ class MeshSharding:
     least_seconds: float
     overlapped_seconds: float
     published_seconds: float | None
-    remat: Remat | None = None
-    over: tuple[str, ...] = ()
+    training: Training | None = None
+    chosen: tuple[str, ...] = ()
     stage: PipelineStage | None = None
     is_limited: bool = False
     ring: Axes = ()
@@ -127,6 +130,15 @@ class MeshSharding:
     @property
     def seconds(self) -> float:
         return self.time.seconds
+
+    @property
+    def optimizer(self) -> Optimizer | None:
+        return self.training and self.training.optimizer
+
+    @property
+    def is_offloaded(self) -> bool:
+        """The optimizer's state lies in the host's memory."""
+        return any(not axes for axes, _ in self.time.communication)
 
     @property
     def across(self) -> Axes:
@@ -289,39 +301,22 @@ def _fitting(question: SearchQuestion) -> MeshSharding | None:
 
 def _fitting_options(question: SearchQuestion) -> str:
     """The options of a train step that holds less and fits; "" where none does."""
-    training = question.training
-    if training is None:
+    if (training := question.training) is None:
         return ""
-    layer = training._replace(remat="layer")
-    tries = {"--remat layer": layer}
-    if training.optimizer is not None and training.optimizer.rule == "adam":
-        small = training.optimizer._replace(moments="bf16")
-        tries[f"--remat layer --optimizer {small}"] = layer._replace(optimizer=small)
-    for options, own in tries.items():
-        if own != training and _fitting(replace(question, training=own, remats=())):
-            return options
-    optimizer, host = training.optimizer, question.machine.device.host
-    if optimizer is None or not host:
-        return ""
-    # The state of the optimizer is read and written over the link to the host once a step.
-    bare = layer._replace(optimizer=optimizer._replace(rule="sgd", master=""))
-    if (row := _fitting(replace(question, training=bare, remats=()))) is None:
-        return ""
-    arrays, specs = {array.name: array for array in question.problem.arguments}, dict(row.specs)
-    size = sum(
-        replace(arrays[name], dtype=dtype, spec=specs[name]).bytes_per_device(row.mesh)
-        for name in question.roles.parameters
-        for dtype in optimizer.state_dtypes(arrays[name].dtype)
-    )
-    more = human_seconds(2 * size * question.problem.layers / host)
-    return f"--remat layer and the optimizer's state on the host ({more} more a step)"
+    layer, optimizer = training._replace(remat="layer"), training.optimizer
+    own = replace(question, training=layer, remats=())
+    tries = {"--remat layer": own} if layer != training else {}
+    if optimizer is not None and optimizer.rule == "adam":
+        small = optimizer._replace(moments="bf16")
+        tries[f"--remat layer --optimizer {small}"] = replace(own, training=layer._replace(optimizer=small))
+    if optimizer is not None and question.machine.device.host:
+        tries["--remat layer --offload optimizer"] = replace(own, offload="optimizer")
+    return next((options for options, asked in tries.items() if _fitting(asked)), "")
 
 
 def problem_of(question: SearchQuestion, sharding: MeshSharding) -> Problem:
     """The step of a row as a problem to plan and compile, all named forward arrays split as there."""
-    return question.on(
-        with_order(question.machine, sharding.mesh), dict(sharding.specs), sharding.remat, sharding.over
-    )
+    return question.on(with_order(question.machine, sharding.mesh), dict(sharding.specs), sharding.training)
 
 
 def shown_mesh(question: SearchQuestion, sharding: MeshSharding) -> Mesh:
@@ -387,23 +382,21 @@ def _in_order(question: SearchQuestion, mesh: Mesh, shared: SharedState) -> Sear
         return InfeasibleMesh(mesh, f"{layers} layers are fewer than {stages * runs} parts of a pipeline"), 0
     # Where the layers do not divide evenly, a step waits for the stages that have one more.
     one = PipelineStage(pipeline, stages, runs * ceil(layers / (stages * runs)) if stages > 1 else layers, 1)
-    optimizer = question.training.optimizer if question.training else None
     names = (axis.name for axis in question.axes if axis.kind == "data")
     copies = tuple(name for name in names if mesh.axis_size(name) > 1)
-    given, copies = (optimizer.over, copies) if optimizer else ((), ())
-    outcomes = {}
+    outcome: Outcome = InfeasibleMesh(mesh, ""), 0
     prices = Prices(place_mesh(question.machine, with_order(question.machine, mesh)))
-    for over in dict.fromkeys((given, given or copies)):
-        for remat, asked in question.by_remat.items():
-            own = asked.sharded_over(over)
-            outcomes[remat, over] = yield from _best_stages(own, mesh, prices, one, shared)
-        # The state of the optimizer is sharded over copies of parameters where memory asks for it.
-        if _is_settled(min(outcomes.values(), key=_order)[0], shared.slow):
+    for number, by_state in enumerate(question.by_state(copies)):
+        if number and not _may_help(question, by_state, outcome[0]):
+            continue
+        for at, own in enumerate(by_state.by_remat):
+            other = yield from _best_stages(own, mesh, prices, one, shared)
+            outcome = min(outcome, other, key=_order) if number + at else other
+        # The state of the optimizer takes less of a device where memory asks for it.
+        if _is_settled(outcome[0], shared.slow):
             break
-    (remat, over), (best, shardings) = min(outcomes.items(), key=lambda item: _order(item[1]))
-    if isinstance(best, MeshSharding):
-        return replace(best, remat=remat, over=over), shardings
-    if best.least_seconds > shared.slow:
+    best, shardings = outcome
+    if isinstance(best, InfeasibleMesh) and best.least_seconds > shared.slow:
         least = human_seconds(best.least_seconds)
         best = replace(best, reason=f"{best.reason}, and a step takes {least} or more")
     return best, shardings
@@ -415,6 +408,15 @@ def _order(outcome: Outcome) -> tuple[float, ...]:
     if isinstance(result, MeshSharding):
         return 0.0, *_figures(result)
     return 1.0, result.memory_bytes or inf
+
+
+def _may_help(question: SearchQuestion, other: SearchQuestion, best: MeshSharding | InfeasibleMesh) -> bool:
+    """Return whether less state may do better than the `best` so far: moments lose bits only where nothing
+    fits with all of them, and all that is held shrinks by no more than parameters with their state do."""
+    if isinstance(best, MeshSharding):
+        return not any(words.startswith("moments") for words in other.chosen)
+    least = best.memory_bytes * other.parameter_bits(best.mesh) / question.parameter_bits(best.mesh)
+    return least <= (question.machine.device.limit_bytes or inf)
 
 
 def _is_settled(result: MeshSharding | InfeasibleMesh, slow: float) -> bool:
@@ -481,8 +483,13 @@ def _best_stages(
             yield from look_at(parts, each)
         best = min(looked_at, key=lambda pair: _order(looked_at[pair]))
         if best == here:
-            return looked_at[here]
+            break
         here = best
+    row, shardings = looked_at[here]
+    if isinstance(row, MeshSharding) and isinstance(result, InfeasibleMesh) and one.stages == 1:
+        # Parts of a batch save memory alone: at once, it would take less.
+        row = replace(row, is_limited=True, least_seconds=result.least_seconds)
+    return row, shardings
 
 
 def _of_stage(
@@ -563,12 +570,14 @@ def _of_stage(
     # The longer of the work and of the communication, be it waited for or hidden, by what takes longest.
     bound = local_bound(*tables.longest(sharding), dtype, machine.device)
     if is_mostly_sent(*overlapping(sharding, question.overlap)):
-        bound = axes_words(max(time.communication, key=itemgetter(1))[0])
+        bound = axes_words(max(time.communication, key=itemgetter(1))[0]) or HOST
     if machine.family.lacks_links and time.communication:
         bound = UNKNOWN
     work, sent, _ = overlapping(sharding, "all")
     possible = (peak or 0.0) * machine.devices * time.seconds
     share, runs = machine.reached if question.training else None, layers * (1 + bubble)
+    # Published runs keep their state on the devices, and hide nothing else behind work.
+    host = sum(seconds for _, axes, seconds, _ in parts if not axes)
     crossing = {*_across(prices.placed)}
     apart_parts = [part for part in parts if crossing.isdisjoint(part[1])]
     within = tables.summed(best.sharding, apart_parts, work_beside)
@@ -583,7 +592,9 @@ def _of_stage(
         utilisation=question.flops / possible if possible else None,
         least_seconds=best.least,
         overlapped_seconds=overlapped(work, sent) * runs,
-        published_seconds=share and published_step(work, sent, share) * runs,
+        published_seconds=share and (published_step(work, (sent[0], sent[1] - host), share) + host) * runs,
+        training=question.training,
+        chosen=question.chosen,
         stage=stage if stage.stages > 1 or stage.microbatches > 1 else None,
         is_limited=best.is_limited,
         ring=tables.ring(sharding),
@@ -612,11 +623,14 @@ def _tables(
         for name, copies in question.held.items()
         if counted.get(name) != question.shapes[name] and (keeps or name not in kept)
     }
+    # What is offloaded is there for a layer at a time.
+    held |= dict.fromkeys(question.offloaded, float(keeps and others is None))
+    offloaded = dict.fromkeys(question.offloaded, 2 / (question.machine.device.host or inf))
     rules = ShardingRules(question.axes, mesh, question.roles)
     space = shared.spaces.of(question.step, rules, held)
     if isinstance(space, str):
         return space
-    tables: ProgramTables = yield PlacedProgram(space, rules, prices, held, stage)
+    tables: ProgramTables = yield PlacedProgram(space, rules, prices, held, stage, offloaded)
     return tables.uneven or tables
 
 

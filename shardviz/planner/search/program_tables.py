@@ -77,13 +77,15 @@ class PipelineStage(NamedTuple):
 
 
 class PlacedProgram(NamedTuple):
-    """A program on one mesh: `held` are an array's copies through a step."""
+    """A program on one mesh: `held` are an array's copies through a step, `offloaded` seconds for a byte of
+    what goes from the host and back."""
 
     space: ProgramSpace
     rules: ShardingRules
     prices: Prices
     held: Mapping[str, float]
     stage: PipelineStage
+    offloaded: Mapping[str, float]
 
     def times(self) -> Table:
         """The number of times that a step takes each collective of the space; partial sums are reduced once
@@ -217,8 +219,8 @@ class ProgramTables:
         return replace(sharding, work=work, exposed=exposed, hidden=hidden)
 
     def communication(self, sharding: ProgramSharding) -> list[tuple[Phase, Axes, float, bool]]:
-        """Each communication of a layer, with the axes of its groups, and whether other work hides it; last
-        those that it hides."""
+        """Each communication of a layer, with the axes of its groups, none for the host's, and whether other
+        work hides it; last those that it hides."""
         space, moves = self.space, self.space.moves
         parts: list[tuple[Phase, Axes, float, bool]] = []
         for at, statement in enumerate(space.statements):
@@ -236,6 +238,8 @@ class ProgramTables:
                     _, axes = moves.lines[moves.line[best - 1]]
                     seconds = float(self.collectives[best] * times[one])
                     parts.append((space.statements[statement].part.phase, axes, seconds, bool(hideable)))
+        if transfers := self.host_transfers(sharding.leaders):
+            parts.append(("optimizer", (), transfers, False))
         if sends := self.stage_sends(sharding.leaders):
             parts += [(phase, (self.program.stage.axis,), sends, False) for phase in space.sending]
         return sorted(parts, key=itemgetter(3))
@@ -248,6 +252,14 @@ class ProgramTables:
         size = int(self.shards[space.made_row + leaders[space.made_leader]]) // stage.microbatches
         seconds = self.program.prices.move_seconds("ppermute", (stage.axis,), size, size)
         return seconds * stage.microbatches * stage.interleave / stage.layers
+
+    def host_transfers(self, leaders: Numbers) -> float:
+        """Seconds of a layer in which what is offloaded comes from the host and goes back."""
+        away, space = self.program.offloaded, self.space
+        if not away:
+            return 0.0
+        rows = _kept_rows(space, [self])[0] + leaders[space.kept_leaders]
+        return float(self.shards[rows] @ np.array([away.get(name, 0.0) for name in space.kept]))
 
 
 def priced(programs: Sequence[PlacedProgram]) -> list[ProgramTables]:
@@ -417,14 +429,16 @@ def _factors(
     of_work, of_exposed, of_hidden = (
         np.array([getattr(one, name) for one in by]) for name in ("work", "exposed", "hidden")
     )
-    even, memory = _stacked(tables, "even"), [np.zeros((len(tables), 1))] * len(space.names)
+    even, kept_sums = _stacked(tables, "even"), [np.zeros((len(tables), 1))] * len(space.names)
     every, kept = np.arange(len(tables))[:, None], _kept_rows(space, tables)
     sizes = [np.arange(len(states)) for states in space.states.values()]
     for at, (leader, name) in enumerate(zip(space.kept_leaders, space.kept, strict=True)):
         copies = np.array([[one.program.held[name]] for one in tables])
-        memory[leader] = memory[leader] + copies * shards[every, kept[:, at, None] + sizes[leader]]
-    for start, own_sizes, size in zip(space.state_rows, sizes, memory, strict=True):
-        yield np.where(even[:, start + own_sizes], price * size, inf)
+        transfers = of_exposed[:, 1:] * tables[0].program.offloaded.get(name, 0.0)
+        size = shards[every, kept[:, at, None] + sizes[leader]]
+        kept_sums[leader] = kept_sums[leader] + (price * copies + transfers) * size
+    for start, own_sizes, total in zip(space.state_rows, sizes, kept_sums, strict=True):
+        yield np.where(even[:, start + own_sizes], total, inf)
     edges = iter(space.edges[2:5].T.tolist())
     needs = iter([1 + int(rows.max()) for rows in space.need_rows if rows is not None])
     for start, statement in zip(space.split_starts, space.statements, strict=True):
@@ -467,13 +481,14 @@ def figures(
     later, every = space.later, (False, True)
     is_later = later[statement]
     sends = np.array([own.stage_sends(row) for own, row in zip(tables, leaders, strict=True)])
+    transfers = np.array([own.host_transfers(row) for own, row in zip(tables, leaders, strict=True)])
     working, exposed, hidden = list[Table](), list[Table](), list[Table]()
     for n in every:
         often = sum((phase != "forward") == n for phase in space.sending)
         ring, rest = (own[:, later == n].sum(axis=1) for own in (sent, waited))
         moved, beside = (seconds[:, (is_later == n) & (hideable == h)].sum(axis=1) for h in every)
         working.append(work[:, later == n].sum(axis=1))
-        exposed.append(moved + rest + sends * often)
+        exposed.append(moved + rest + sends * often + transfers * n)
         hidden.append(beside + ring - rest)
     # Activations or the gradients that take their place, both where those of several microbatches are summed.
     copies = np.array([[one.program.held[name] for name in space.kept] for one in tables])

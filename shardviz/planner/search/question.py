@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import Machine
@@ -22,23 +22,29 @@ from shardviz.planner.states.moves import remembered
 from shardviz.planner.states.prices import lacking_words
 from shardviz.planner.training import with_backward
 from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding.array import BITS
 
 Overlap = Literal["none", "parameters", "all"]
 """The communication that can run beside the work of its pass (`priced_plan`), and is hidden behind it as far
 as that lasts: none; by default that which gathers parameters or reduces their gradients, while that of
 activations stands between two statements of a layer; all, as "How to Scale Your Model" counts."""
 OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)
+Offload = Literal["any", "none", "optimizer"]
+"""What lies in the host's memory between steps: the optimizer's state, or where that is "any" what the search
+chooses."""
+OFFLOADS: tuple[Offload, ...] = get_args(Offload)
 
 
 @dataclass(frozen=True)
 class SearchQuestion:
     """A program whose arrays may be split in any way, but for those that have a spec: its forward statements
     `problem`, on a mesh of the axes' names; `training` makes a train step of them, with one of `remats` if
-    there are any. A train step, and each stage along a pipeline axis, computes `microbatches` parts of the
-    batch one after the other, a stage in `interleave` runs of its layers; the search chooses what is None.
-    `unnamed` are results that the text gives no name, whose shardings a row leaves to the planner. A model
-    has a `name`, and `tokens`, the sequences of a step and the tokens of each; `cached` are the arrays of a
-    layer that have these tokens where it decodes. Its layers of other `kinds` share the shardings of the
+    there are any, and Adam's `moments` in one of these dtypes where they do not fit otherwise. A train step,
+    and each stage along a pipeline axis, computes `microbatches` parts of the batch one after the other, a
+    stage in `interleave` runs of its layers; the search chooses what is None. What it has `chosen` is said in
+    words. `unnamed` are results that the text gives no name, whose shardings a row leaves to the planner. A
+    model has a `name`, and `tokens`, the sequences of a step and the tokens of each; `cached` are the arrays
+    of a layer that have these tokens where it decodes. Its layers of other `kinds` share the shardings of the
     arguments that they have in common; `ends` are its embedding, logits and loss."""
 
     problem: Problem
@@ -49,6 +55,9 @@ class SearchQuestion:
     microbatches: int | None = None
     interleave: int | None = None
     remats: tuple[Remat, ...] = ()
+    moments: tuple[str, ...] = ()
+    offload: Offload = "none"
+    chosen: tuple[str, ...] = ()
     unnamed: frozenset[str] = frozenset()
     name: str = ""
     tokens: tuple[int, int] = (0, 0)
@@ -60,6 +69,15 @@ class SearchQuestion:
         if self.overlap not in OVERLAPS:
             problem = f"{quote(self.overlap)} is not an overlap policy"
             raise QuestionError(problem, f"choose one of {', '.join(OVERLAPS)}")
+        if self.offload not in OFFLOADS:
+            problem = f"{quote(self.offload)} cannot be offloaded"
+            raise QuestionError(problem, f"choose one of {', '.join(OFFLOADS)}")
+        if self.offload == "optimizer" and not (self.training and self.training.optimizer):
+            hint = "add --backward --optimizer adam"
+            raise QuestionError("the state of an optimizer is offloaded, but this step has none", hint)
+        if self.offload == "optimizer" and not self.machine.device.host:
+            problem = f"no bandwidth to the host is published for {self.machine.chip}"
+            raise QuestionError(problem, "use a --machine FILE.toml with device.host")
         for name, count in (("microbatch", self.microbatches), ("run of layers", self.interleave)):
             if count is not None and count < 1:
                 problem = f"a step has at least 1 {name}, not {count}"
@@ -85,7 +103,10 @@ class SearchQuestion:
             "These times assume direct resharding; explain searches for the cheapest way, and XLA may choose "
             "another."
             + " A search may divide an optimizer's work over all axes, and gathers a parameter again for "
-            "rematerialization; explain does neither." * (self.training is not None)
+            "rematerialization; explain does neither."
+            * (self.training is not None)
+            + " Offloaded optimizer state goes to the device and back once a step; hosts have room for it."
+            * (self.offload != "none")
         )
 
     @property
@@ -111,20 +132,48 @@ class SearchQuestion:
         return lacking
 
     @cached_property
-    def by_remat(self) -> dict[Remat | None, SearchQuestion]:
+    def by_remat(self) -> tuple[SearchQuestion, ...]:
         """The question with each of the remat policies; itself where none is to be chosen."""
         if self.training is None or not self.remats:
-            return {None: self}
-        own = {remat: self.training._replace(remat=remat) for remat in self.remats}
-        return {remat: replace(self, training=training, remats=()) for remat, training in own.items()}
+            return (self,)
+        return tuple(
+            self._with(self.training._replace(remat=remat), f"remat {remat}", remats=())
+            for remat in self.remats
+        )
 
     @remembered
-    def sharded_over(self, axes: tuple[str, ...]) -> SearchQuestion:
-        """The question with the optimizer's state sharded over these axes too, if there is any (ZeRO-1)."""
-        if self.training is None or self.training.optimizer is None or not axes:
-            return self
-        optimizer = self.training.optimizer._replace(over=axes)
-        return replace(self, training=self.training._replace(optimizer=optimizer))
+    def by_state(self, copies: tuple[str, ...]) -> tuple[SearchQuestion, ...]:
+        """The question, and those whose optimizer's state takes less and less of a device: sharded over
+        `copies` of parameters too (ZeRO-1), with moments of other dtypes, and in the host's memory."""
+        training = self.training
+        if training is None or (optimizer := training.optimizer) is None:
+            return (self,)
+        sharded = training._replace(optimizer=optimizer._replace(over=optimizer.over or copies))
+        found = [self] if sharded == training else [self, self._with(sharded)]
+        for dtype in self.moments if optimizer.rule == "adam" else ():
+            small = optimizer._replace(over=optimizer.over or copies, moments=dtype)
+            found.append(self._with(training._replace(optimizer=small), f"moments {dtype}"))
+        if self.offload == "any" and self.machine.device.host:
+            found.append(self._with(sharded, offload="optimizer"))
+        return tuple(found)
+
+    def _with(self, training: Training, *chosen: str, **changes: Any) -> SearchQuestion:
+        return replace(self, training=training, chosen=(*self.chosen, *chosen), **changes)
+
+    def parameter_bits(self, mesh: Mesh) -> float:
+        """The bits of a device for an element of its parameters, with its gradient and state."""
+        dtype, optimizer = self.problem.result.dtype, self.training and self.training.optimizer
+        if optimizer is None:
+            return 2 * BITS[dtype]
+        kept = () if self.offload == "optimizer" else optimizer.state_dtypes(dtype)
+        scattered = sum(BITS[one] for one in (optimizer.gradients, *kept))
+        return BITS[dtype] + scattered / mesh.group_size(optimizer.over)
+
+    @cached_property
+    def offloaded(self) -> frozenset[str]:
+        """The optimizer's state that lies in the host's memory."""
+        is_offloaded, parameters = self.offload == "optimizer", self.roles.parameters
+        return frozenset(old for old, _ in self.step.updates if is_offloaded and old not in parameters)
 
     @cached_property
     def step(self) -> Problem:
@@ -145,13 +194,13 @@ class SearchQuestion:
     @cached_property
     def other_kinds(self) -> tuple[SearchQuestion, ...]:
         """Those of `kinds` in the same step."""
-        return tuple(replace(kind, training=self.training) for kind in self.kinds)
+        return tuple(replace(kind, training=self.training, offload=self.offload) for kind in self.kinds)
 
     @cached_property
     def own_ends(self) -> SearchQuestion | None:
         """The `ends` in the same step; nothing of them is computed again."""
         bare = self.training and self.training._replace(remat="none")
-        return self.ends and replace(self.ends, training=bare)
+        return self.ends and replace(self.ends, training=bare, offload=self.offload)
 
     @remembered
     def of_kind(self, number: int, specs: tuple[tuple[str, PartitionSpec], ...]) -> SearchQuestion:
@@ -206,16 +255,11 @@ class SearchQuestion:
         others = (*self.other_kinds, *([self.own_ends] if self.own_ends else []))
         return own + sum(other.flops for other in others)
 
-    def on(
-        self, mesh: Mesh, specs: dict[str, PartitionSpec], remat: Remat | None, over: tuple[str, ...]
-    ) -> Problem:
-        """The step on a mesh, its forward arrays split as `specs` has them, with the chosen remat policy and
-        optimizer's state."""
+    def on(self, mesh: Mesh, specs: dict[str, PartitionSpec], training: Training | None) -> Problem:
+        """The step on a mesh, its forward arrays split as `specs` has them, with what was chosen of a train
+        step."""
         forward = replace(_respecified(self.problem, specs), mesh=mesh)
-        training = self.sharded_over(over).training
-        if training is None:
-            return forward
-        return with_backward(forward, training._replace(remat=remat or training.remat))
+        return forward if training is None else with_backward(forward, training)
 
 
 def question_from_text(
@@ -231,6 +275,8 @@ def question_from_text(
     microbatches: int | None = None,
     interleave: int | None = None,
     remats: tuple[Remat, ...] = (),
+    moments: tuple[str, ...] = (),
+    offload: Offload = "none",
 ) -> SearchQuestion:
     """The question that a user wrote: `program` as `problem_from_text` reads it; specs that split nothing are
     open, but for those in `keep` (``W1=_ tensor,X=data _``). Raises `QuestionError`."""
@@ -251,8 +297,8 @@ def question_from_text(
     if is_program(text := split_layers(program).text):
         made = {part.result.name for part in problem.parts}
         unnamed = frozenset(made.difference(read_program(text, {}, None).named))
-    choices = training, overlap, microbatches, interleave, remats
-    return SearchQuestion(_respecified(problem, specs), machine, axes, *choices, unnamed)
+    choices = training, overlap, microbatches, interleave, remats, moments, offload
+    return SearchQuestion(_respecified(problem, specs), machine, axes, *choices, unnamed=unnamed)
 
 
 def _flops(parts: Iterable[Statement]) -> int:
