@@ -55,7 +55,7 @@ def tables_of(question, mesh):
     rules = ShardingRules(question.axes, mesh, question.roles)
     prices = Prices(place_mesh(question.machine, with_order(question.machine, mesh)))
     space = ProgramSpaces().of(question.step, rules, question.held)
-    (tables,) = priced([PlacedProgram(space, rules, prices, question.held, PipelineStage("", 1, 1, 1))])
+    (tables,) = priced([PlacedProgram(space, rules, prices, question.held, PipelineStage("", 1, 1, 1), {})])
     return tables
 
 

@@ -80,8 +80,7 @@ DOUBLINGS = 12
 @dataclass(frozen=True)
 class StepTime:
     """The seconds of a step of one device: local `work`; all `communication` by the axes of its groups, none
-    for that with the host;
-    `exposed`, the part of it that is not hidden; `bubble`, what a pipeline waits."""
+    for that with the host; `exposed`, the part of it that is not hidden; `bubble`, what a pipeline waits."""
 
     work: float
     communication: tuple[tuple[Axes, float], ...]
@@ -104,10 +103,9 @@ class MeshSharding:
     (MFU). No sharding of the rules on this mesh is faster than `least_seconds`. With all communication beside
     the work of its pass it takes `overlapped_seconds`. `published_seconds` are those of a train step as
     published runs of the chip go (`published_step`), for any `overlap`, if known. `training` is the
-    row's, what was `chosen` is said in words; `stage` is what a device computes of a pipeline, or of a batch
-    in parts. One that `is_limited` was chosen for its memory.
-    Keys and values pass round along the axes of a `ring`. With nothing to send between slices or nodes it
-    would take `within_seconds`."""
+    row's, with what was `chosen`, in words; `stage` is what a device computes of a pipeline, or of
+    a batch in parts. One that `is_limited` was chosen for its memory. Keys and values pass round along the
+    axes of a `ring`. With nothing to send between slices or nodes it would take `within_seconds`."""
 
     mesh: Mesh
     placed: PlacedMesh

@@ -161,10 +161,9 @@ class SearchQuestion:
         return replace(self, training=training, chosen=(*self.chosen, *chosen), **changes)
 
     def parameter_bits(self, mesh: Mesh) -> float:
-        """The bits of a device for an element of its parameters, with its gradient and state."""
+        """The bits of a device for an element of its parameters, with those of its gradient and its state."""
         dtype, optimizer = self.problem.result.dtype, self.training and self.training.optimizer
-        if optimizer is None:
-            return 2 * BITS[dtype]
+        assert optimizer is not None
         kept = () if self.offload == "optimizer" else optimizer.state_dtypes(dtype)
         scattered = sum(BITS[one] for one in (optimizer.gradients, *kept))
         return BITS[dtype] + scattered / mesh.group_size(optimizer.over)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -160,7 +161,8 @@ class ShardingsDialog(FilteredList):
     def leave_with(self, row: ListRow) -> None:
         assert self._answer is not None
         mesh = mesh_ranking.shown_mesh(self._answer.question, row.value)
-        self.dismiss(with_shardings(self._resolved.shown, mesh, dict(row.value.specs)))
+        form = with_shardings(self._resolved.shown, mesh, dict(row.value.specs))
+        self.dismiss(replace(form, optimizer=str(row.value.optimizer or form.optimizer)))
 
 
 class RankingDialog(FilteredList):
