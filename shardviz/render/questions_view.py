@@ -28,16 +28,6 @@ MARK = "▸"
 """Stands before the question that is shown now."""
 
 
-DIGITS = (
-    "╭─╮╶╮ ╶─╮╶─╮╷ ╷╭─╴╭─╴╶─╮╭─╮╭─╮",
-    "│ │ │ ┌─┘ ─┤╰─┤╰─╮├─╮  │├─┤╰─┤",
-    "╰─╯╶┴╴╰─╴╶─╯  ╵╶─╯╰─╯  ╵╰─╯╶─╯",
-)
-"""Three lines of three columns for each digit."""
-ROOMY = 8
-"""From so many lines the time is written in large digits."""
-
-
 def figures_beside(
     resolved: ResolvedProblem,
     before: ResolvedProblem | None,
@@ -46,7 +36,7 @@ def figures_beside(
     palette: Palette,
     is_beside_plan: bool = False,
 ) -> list[Text]:
-    """The time, large where there is room, then bytes and memory, each with what it was in the question
+    """The time, then bytes and memory, each with what it was in the question
     `before`; nothing where they do not fit. Beside a plan with one collective, its row has the bytes."""
     cost = resolved.cost
     state = "of the last valid problem" if resolved.faults else "planning …"
@@ -56,9 +46,6 @@ def figures_beside(
         if before is not None and written(before.cost) != written(cost):
             was = f"{'':{GAP}}was {written(before.cost)}"
         elif label == "sent" and is_beside_plan and len(cost.plan.collectives) * cost.layers == 1:
-            continue
-        if label == "time" and height >= ROOMY:
-            lines += _large(written(cost), was, width)
             continue
         line = _labelled(label, written(cost)).append(was, DIM)
         line.stylize("bold" if label == "time" else "", GUTTER + LABELS)
@@ -76,22 +63,6 @@ def figures_beside(
     line.append(f" {bar(min(share, 1), 1, room)}", palette.lanes["memory"])
     line.pad_right(width - len(sign) - len(percent) - line.cell_len)
     return [*lines, line.append(sign, SIGNS["✗"]).append(percent)]
-
-
-def _large(value: str, was: str, width: int) -> list[Text]:
-    """``8.84 ms`` in digits of three lines, its unit and what it was in letters of one."""
-    number, _, unit = value.rpartition(" ")
-    if not number:
-        return [_labelled("time", value).append(was, DIM)]
-    lines = []
-    for row, digits in enumerate(DIGITS):
-        line = Text().append(f"{'':{GUTTER}}{'time' if row == 1 else '':{LABELS}}", DIM)
-        for letter in number:
-            shown = digits[3 * int(letter) :][:3] if letter.isdigit() else (letter if row == 2 else " ")
-            line.append(shown, "bold")
-        line.append(f" {unit}" if row == 2 else "", "bold").append(was if row == 1 else "", DIM)
-        lines.append(cut(line, width))
-    return lines
 
 
 def question_rows(
