@@ -28,6 +28,7 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import shard_shape
 from tests.conftest import one_row_in
+from tests.forked_files import Fork
 
 FILE = """
 import jax, jax.numpy as jnp, beside
@@ -163,6 +164,14 @@ def file(tmp_path_factory) -> Path:
 def ran(file, function, mesh="data=2,model=4", platforms=("cpu",), seconds=120.0) -> UserProgram:
     request = UserFileRequest(str(file), function, parse_mesh(mesh), platforms)
     return UserFileProcess(request, os.environ).result(seconds)
+
+
+def test_files_of_other_tests_run_in_forks(file):
+    """Each would load JAX for itself."""
+    request = UserFileRequest(str(file), "good", parse_mesh("data=2,model=4"), ("cpu",))
+    process = UserFileProcess(request, os.environ)
+    assert isinstance(process._child._popen, Fork)
+    assert process.result(120.0).lowered_for("cpu").devices == 8
 
 
 @pytest.mark.usefixtures("own_compilers")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,8 +10,9 @@ from dataclasses import replace
 
 import pytest
 
+import shardviz
 from shardviz.cli.group import run
-from shardviz.compiler import Worker
+from shardviz.compiler import Worker, worker_process
 from shardviz.compiler.child_process import environment_for, stderr_tail
 from shardviz.compiler.messages import ChildCall
 from shardviz.compiler.question import question_for
@@ -19,6 +21,7 @@ from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.errors import CompilerError
 from shardviz.targets import TARGETS, parse_targets, pip
 from shardviz.targets.hardware import TopologyRequest
+from shardviz.tui.compiler_queries import CompilerQueries
 
 (V5E,) = parse_targets("v5e:2x4")
 (H100,) = parse_targets("h100:8")
@@ -181,3 +184,14 @@ def test_children_work_at_the_same_time(worker, matmul):
 )
 def test_stderr_tail(log, words):
     assert stderr_tail(log) == words
+
+
+def test_every_surface_of_the_tests_asks_one_process(worker, matmul, monkeypatch, capsys):
+    """Each would load JAX for itself."""
+    worker.ask(matmul("XY,Y_->X_"), TARGETS["shardy"])
+    monkeypatch.setattr(worker_process, "ChildProcess", None)
+    assert run(["explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "shardy", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["targets"][0]["status"] == "ok"
+    asked = shardviz.explain("bd,df->bf", specs="XY,Y_->X_", target="shardy")
+    assert asked.document()["targets"][0]["status"] == "ok"
+    assert CompilerQueries(print).worker.ask(matmul("X_,_Y->XY"), TARGETS["shardy"]).status == "ok"
