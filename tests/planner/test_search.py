@@ -114,6 +114,15 @@ def test_every_mesh_is_found_or_said_to_be_impossible():
     assert all(each.seconds >= answer.least_seconds for each in answer.found)
 
 
+def test_of_four_axes_without_a_kind_one_of_a_single_device_changes_nothing():
+    """Up to three that split one dimension stand in every order, four in the mesh's."""
+    program, sizes = "bd,df->bf; bf,fd->bd", "b=512,d=4096,f=16384"
+    meshes = "X=4,Y=2,Z=2", "X=4,Y=2,Z=2,W=1", "X=2,Y=2,Z=2,W=2"
+    three, same, four = (best_meshes(asked(program, "v5e:4x4", axes, sizes)).found[0] for axes in meshes)
+    assert same.seconds == pytest.approx(three.seconds, rel=2e-6)
+    assert four.least_seconds <= four.seconds <= four.least_seconds * (1 + CLOSE)
+
+
 def test_the_answer_is_the_same_on_every_run_and_goes_on_from_mesh_to_mesh():
     first, second = [*search_meshes(asked())], [*search_meshes(asked())]
     assert first[-1].found == second[-1].found
