@@ -293,7 +293,7 @@ def test_an_answer_begins_where_it_is_to_be_seen():
         [
             ("layout", "vm", "two-axes-and-their-order"),
             ("step", "vl", "both-ways-round"),
-            ("step", "i", "all-gather-hop-by-hop"),
+            ("step", "a", "all-gather-hop-by-hop"),
         ],
     ),
 )
