@@ -24,7 +24,8 @@ from shardviz.models.serving import ServedMesh, check_context, serving_answer
 from shardviz.models.sources import read_model
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.problem.training import REMATS, parse_training
-from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding, shown_mesh
+from shardviz.planner.search.mesh_choices import MeshSharding
+from shardviz.planner.search.mesh_ranking import MeshRanking, shown_mesh
 from shardviz.planner.search.question import SearchQuestion, question_from_text
 from shardviz.planner.search.rules import parse_axes
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype

@@ -38,7 +38,7 @@ from shardviz.timeline.of_plan import plan_timeline
 
 with LazyImports():
     from shardviz.answers import search as searching
-    from shardviz.planner.search import mesh_ranking
+    from shardviz.planner.search import mesh_choices, mesh_ranking
     from shardviz.render import cost_view, plans_compared, search_view, sweep_view
     from shardviz.render.programs import target_answers
 
@@ -247,7 +247,7 @@ class SearchReport(Shown):
     served: tuple[ServedMesh, ...] = ()
 
     @property
-    def found(self) -> tuple[mesh_ranking.MeshSharding, ...]:
+    def found(self) -> tuple[mesh_choices.MeshSharding, ...]:
         return self.ranking.found
 
     def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:

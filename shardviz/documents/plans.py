@@ -38,7 +38,7 @@ def search_document(
 
 
 def _found(answer: MeshRanking) -> Iterator[Beside]:
-    from shardviz.planner.search.mesh_ranking import with_order
+    from shardviz.planner.search.meshes import with_order
 
     for sharding in answer.found:
         time, is_known = sharding.time, not sharding.lacks_links

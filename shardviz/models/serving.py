@@ -26,7 +26,7 @@ from shardviz.planner.pricing.priced_plan import UNKNOWN, sums_of
 from shardviz.sharding import Mesh, canonical_dtype
 
 if TYPE_CHECKING:
-    from shardviz.planner.search.mesh_ranking import MeshSharding
+    from shardviz.planner.search.mesh_choices import MeshSharding
 
 MOST_BATCHES = 6
 """Rows of a table of batches, beside that of the question."""

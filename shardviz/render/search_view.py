@@ -9,7 +9,9 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.planner.problem import dropped_words
-from shardviz.planner.search.mesh_ranking import HOST, MeshRanking, MeshSharding, without_ones
+from shardviz.planner.search.mesh_choices import HOST, MeshSharding
+from shardviz.planner.search.mesh_ranking import MeshRanking
+from shardviz.planner.search.meshes import without_ones
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.command_lines import command_lines
 from shardviz.render.cost_view import matmul_words, overtaking_words, own_words

@@ -19,7 +19,7 @@ with LazyImports():  # no other trial needs them
 
 if TYPE_CHECKING:
     from shardviz.planner.problem import Problem
-    from shardviz.planner.search.mesh_ranking import MeshSharding
+    from shardviz.planner.search.mesh_choices import MeshSharding
     from shardviz.planner.search.question import SearchQuestion
     from shardviz.reports.program_report import TargetProgram, TimesAnswer
     from shardviz.reports.target_result import TargetResult

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import training_runs
 
 if TYPE_CHECKING:
-    from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding
+    from shardviz.planner.search.mesh_choices import MeshSharding
+    from shardviz.planner.search.mesh_ranking import MeshRanking
     from shardviz.planner.search.question import Overlap
 
 
@@ -149,7 +150,7 @@ little as "dots"; DeepSeek-V3, sections 1, 3.2 and 4.2."""
 
 def words(found: MeshSharding) -> str:
     """A row's mesh and what was chosen with it."""
-    from shardviz.planner.search.mesh_ranking import without_ones
+    from shardviz.planner.search.meshes import without_ones
 
     chosen = [mesh_words(without_ones(found.mesh)), *([found.stage.words] if found.stage else [])]
     return "; ".join(
@@ -163,7 +164,7 @@ def mesh_words(mesh: object) -> str:
 
 def row(choice: Choice) -> str:
     """A line of the table: the first row of the search, and where the published mesh stands."""
-    from shardviz.planner.search.mesh_ranking import without_ones
+    from shardviz.planner.search.meshes import without_ones
 
     answer = choice.ranking()
     # Axes in any order: those in front cross the nodes.

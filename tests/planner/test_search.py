@@ -16,18 +16,9 @@ from shardviz.hardware.machine_file import named_machine
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.planner.search.mesh_ranking import (
-    CLOSE,
-    MeshSearch,
-    best_meshes,
-    mesh_shapes,
-    problem_of,
-    search_meshes,
-    side_by_side,
-    step_time,
-    with_order,
-    with_smallest_machine,
-)
+from shardviz.planner.search.fastest_sharding import CLOSE, MeshSearch, side_by_side, step_time
+from shardviz.planner.search.mesh_ranking import best_meshes, problem_of, search_meshes, with_smallest_machine
+from shardviz.planner.search.meshes import mesh_shapes, with_order
 from shardviz.planner.search.program_space import ProgramSpaces
 from shardviz.planner.search.program_tables import PipelineStage, PlacedProgram, figures, priced
 from shardviz.planner.search.question import question_from_text

@@ -16,13 +16,9 @@ from shardviz.models.sources import read_model
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
-from shardviz.planner.search import mesh_ranking
-from shardviz.planner.search.mesh_ranking import (
-    best_meshes,
-    orders_across,
-    problem_of,
-    with_smallest_machine,
-)
+from shardviz.planner.search import mesh_choices
+from shardviz.planner.search.mesh_ranking import best_meshes, problem_of, with_smallest_machine
+from shardviz.planner.search.meshes import orders_across
 from shardviz.planner.search.question import question_from_text
 from shardviz.planner.search.rules import parse_axes
 from shardviz.planner.training import Optimizer, Training
@@ -348,7 +344,7 @@ def test_the_axes_that_cross_slices_are_chosen(monkeypatch):
         row.mesh.shape["tensor"]: row for row in best("tensor,data", machine=machine, sizes=sizes).found
     }
     assert chosen[16].across == ("tensor",)
-    monkeypatch.setattr(mesh_ranking, "orders_across", lambda _, mesh: [mesh])
+    monkeypatch.setattr(mesh_choices, "orders_across", lambda _, mesh: [mesh])
     for row in chosen.values():
         orders = {
             order: [

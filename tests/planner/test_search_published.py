@@ -13,9 +13,9 @@ import pytest
 from shardviz.hardware.machine_file import named_machine, read_machine
 from shardviz.planner.planner import plan
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.planner.search.mesh_ranking import COPYING, best_meshes
+from shardviz.planner.search.mesh_ranking import best_meshes
 from shardviz.planner.search.question import question_from_text
-from shardviz.planner.search.rules import parse_axes
+from shardviz.planner.search.rules import COPYING, parse_axes
 from shardviz.planner.training import Optimizer, Training
 from shardviz.sharding import Mesh
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any, Literal, get_args
 
 from shardviz.errors import QuestionError, quote
@@ -16,7 +17,7 @@ from shardviz.planner.problem.functions import statement_flops
 from shardviz.planner.problem.reading import problem_from_text, read_program
 from shardviz.planner.problem.roles import Roles, roles_of
 from shardviz.planner.problem.training import Remat, Training
-from shardviz.planner.search.rules import SearchAxis
+from shardviz.planner.search.rules import COPYING, SearchAxis
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
 from shardviz.planner.states.moves import remembered
 from shardviz.planner.states.prices import lacking_words
@@ -159,6 +160,10 @@ class SearchQuestion:
 
     def _with(self, training: Training, *chosen: str, **changes: Any) -> SearchQuestion:
         return replace(self, training=training, chosen=(*self.chosen, *chosen), **changes)
+
+    def example_parts(self, mesh: Mesh) -> int:
+        """The parts into which the axes of a mesh split the examples."""
+        return prod(mesh.axis_size(axis.name) for axis in self.axes if axis.kind in COPYING)
 
     def parameter_bits(self, mesh: Mesh) -> float:
         """The bits of a device for an element of its parameters, with those of its gradient and its state."""

@@ -21,6 +21,8 @@ from shardviz.sharding.mesh import is_axis_name
 
 Kind = Literal["data", "fsdp", "tensor", "sequence", "expert", "pipeline", "any"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+COPYING = ("data", "fsdp", "expert")
+"""Kinds of axes that split the examples."""
 _OTHER_NAMES: dict[Kind, str] = {
     "data": "dp batch replica",
     "fsdp": "zero",
