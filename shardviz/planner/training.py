@@ -14,6 +14,7 @@ from shardviz.notation.einsum import Einsum
 from shardviz.planner.planner import plan
 from shardviz.planner.problem import Phase, Problem, Statement, is_floating, unused_name
 from shardviz.planner.problem.functions import (
+    FUNCTIONS,
     GRADIENT,
     PASSED_ON,
     ROW_SUMS,
@@ -67,6 +68,9 @@ def _uses(problem: Problem, frozen: Collection[str]) -> Counter[str]:
     derived = {array.name for array in problem.arguments if is_floating(array) and array.name not in frozen}
     for part in problem.parts:
         is_differentiable = is_floating(part.result)
+        if FUNCTIONS[part.function].decodes and any(operand.name in derived for operand in part.operands):
+            hint = "leave out --backward; linear_attention and delta_rule take whole sequences"
+            raise QuestionError(f"{part.function} has no gradient: it is of a step that decodes", hint)
         if is_differentiable and any(operand.name in derived for operand, _ in _derived(part)):
             derived.add(part.result.name)
     uses = Counter(name for name in problem.results if name in derived)

@@ -8,8 +8,9 @@ from itertools import cycle
 import numpy as np
 import pytest
 
+from shardviz.errors import QuestionError
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS, statement_code
+from shardviz.planner.problem.functions import FUNCTIONS, PROGRAM_FUNCTIONS, statement_code
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import Optimizer, Training, with_backward
 from tests.conftest import one_in
@@ -159,7 +160,21 @@ def test_the_gradients_are_those_of_jax(name, remat):
 
 def test_the_programs_take_every_function():
     taken = {part.function for text in PROGRAMS.values() for part in train_step(text, Training()).forward}
-    assert taken == {"fill", *PROGRAM_FUNCTIONS}
+    assert taken == {"fill", *(name for name in PROGRAM_FUNCTIONS if not FUNCTIONS[name].decodes)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "R = linear_state(S[b,n,h,v], A[b,n], K[b,h], V[b,n,v])",
+        "R = delta_state(S[b,n,h,v], A[b,n], B[b,n], K[b,h], V[b,n,v])",
+        "R = read_state(S[b,n,h,v], Q[b,h], h)",
+    ],
+)
+def test_a_state_of_decoding_has_no_gradient(text):
+    """Not a step without the gradients of its operands."""
+    with pytest.raises(QuestionError, match="has no gradient"):
+        train_step(f"{text}; Y = R * W[n]", Training())
 
 
 def test_the_steps_of_adam():

@@ -68,7 +68,8 @@ class LocalFunction:
     `in_place` the result takes the place of the first operand. Where devices split `Statement.whole[0]`, each
     has a `halo` of these arrays, by number: the positions before its shard of an operand come from the device
     before, gradients of those of the result, -1, go back to it. What `shares_rows` makes of its own keys is
-    weighed by the sums of all, and is a partial sum."""
+    weighed by the sums of all, and is a partial sum. One that `decodes` takes one position, and has
+    no gradient."""
 
     operands: int | None
     linearity: Linearity
@@ -93,6 +94,7 @@ class LocalFunction:
     halves: bool = False
     halo: tuple[int, ...] = ()
     shares_rows: bool = False
+    decodes: bool = False
 
     def may_pend(self, operand: int) -> bool:
         """This operand may come with pending sums, alone or with all others by `linearity`."""
