@@ -20,6 +20,7 @@ nothing has made is an argument and has its dimensions where it stands first. A 
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -312,7 +313,10 @@ class _ProgramScanner(Scanner):
                 return Literal(-value.value, start, value.stop)
             return FunctionCall("negative", (value,), start, self.pos)
         if number := self.match(_NUMBER):
-            return Literal(float(number.text), number.start, number.stop)
+            literal = Literal(float(number.text), number.start, number.stop)
+            if math.isinf(literal.value):
+                self.fail("a number is too large", number.start, number.stop, "write it below 1e308")
+            return literal
         name = _NAME.match(self.text, self.pos)
         if name is not None and self.text.startswith("(", name.end()):
             return self._call()

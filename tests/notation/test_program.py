@@ -69,6 +69,7 @@ def test_lines_and_comments():
         ("Q = reshape(P, q=n)", "'q' must stand for two dimensions or more", "q=n"),
         ("H = X[b,d] ! W", "expected an operation, ';' or the end", "!"),
         ("H = [b,d] * W", "an array without a name", "["),
+        ("P = slots(G[b,t,e], t, c, 1e400)", "a number is too large", "1e400"),
     ],
 )
 def test_errors_show_the_place(text, problem, piece):
