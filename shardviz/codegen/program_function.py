@@ -79,7 +79,7 @@ class ProgramFunction:
         problem = self.problem
         if problem.layers == 1:
             body = self._statements(problem.forward)
-            return [f"def {name}({self._listed(self._taken)}):", *body, self._return(self._returned)]
+            return [f"def {name}({self._listed(self._taken)}):", *body, self._return_forward()]
         shared = [name for name in self._taken if name in problem.shared]
         handed_on = {*self._taken} - {*stacked_names(problem), *shared}
         first = next(name for name in self._taken if name in handed_on)
@@ -104,7 +104,7 @@ class ProgramFunction:
             f"def {name}({self._listed(self._taken)}):",
             f"    # A scan over {problem.layers} layers: every array but {first}{also} is stacked by layer.",
             f"    {self.names[last]}, {stacks if kept else '_'} = jax.lax.scan({layer}, {taken})",
-            self._return(self._returned),
+            self._return_forward(),
         ]
 
     def _recomputing(self, name: str) -> str:
@@ -117,6 +117,24 @@ class ProgramFunction:
     def _return(self, names: Sequence[str]) -> str:
         return f"    return {self._listed(names)}"
 
+    @cached_property
+    def _given(self) -> tuple[list[str], list[str]]:
+        """The results of the forward pass whose gradients are given, and the others, as caches of int8."""
+        gradients = dict(self.problem.gradients)
+        given = [name for name in self._returned if name in gradients]
+        return given, [name for name in self._returned if name not in gradients]
+
+    def _tuple(self, names: Sequence[str]) -> str:
+        """One name, or several in brackets."""
+        return self._listed(names) if len(names) == 1 else f"({self._listed(names)})"
+
+    def _return_forward(self) -> str:
+        """The last line of the forward function: of a train step other results stand apart."""
+        given, others = self._given
+        if not (self.problem.gradients and others):
+            return self._return(self._returned)
+        return f"    return {self._tuple(given)}, {self._tuple(others)}"
+
     def _train_step(self) -> list[str]:
         """The function that has JAX differentiate the forward one, and then runs the optimizer."""
         problem = self.problem
@@ -125,16 +143,15 @@ class ProgramFunction:
         changed = [name for name in self._taken if name in gradients]
         gradient_names = [gradients[name] for name in changed]
         targets = self._listed(gradient_names)
-        given = [self.names[gradients[name]] for name in self._returned if name in gradients]
-        values = given[0] if len(given) == 1 else f"({', '.join(given)})"
-        results = self._listed(self._returned)
-        results = f"({results})" if len(self._returned) > 1 else results
+        given, others = self._given
+        values = self._tuple([gradients[name] for name in given])
+        also, aux = (f", {self._tuple(others)}", ", has_aux=True") if others else ("", "")
         forward = "forward" if problem.layers > 1 else self._recomputing("forward")
         if len(changed) < len(self._taken):
             forward = f"lambda {self._listed(changed)}: {forward}({self._listed(self._taken)})"
         lines = [
             f"def {self.name}({self.arguments}):",
-            f"    {results}, backward = jax.vjp({forward}, {self._listed(changed)})",
+            f"    {self._tuple(given)}, backward{also} = jax.vjp({forward}, {self._listed(changed)}{aux})",
             f"    {targets}{',' * (len(changed) == 1)} = backward({values})",
         ]
         dtypes = {array.name: array.dtype for array in problem.arguments}

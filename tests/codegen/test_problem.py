@@ -48,7 +48,17 @@ SUM = question_of_step(SMALL.plan, 2)
 UNREDUCED = resolve(
     form_from_options("bd,df->bf", specs="XY,Y_->X_{U_Y}", sizes="b=8,d=16,f=4", dtype="s4"),
 )
+CACHE = resolve(
+    form_from_options(
+        "K2 = update(K[b,s,h], X[b,t,d] * W[d,h], s); Y = X + (X * W) * U[h,d]",
+        specs="X=X__, K=X_Y, W=_Y, U=Y_, Y=X__",
+        sizes="b=4,t=1,s=8,d=16,h=8",
+        dtype="f32,K=s8",
+        backward="yes",
+    )
+)
 PROGRAMS = {
+    "cache": problem_code(CACHE.problem),
     "chain": problem_code(CHAIN.problem),
     "explicit": problem_code(EXPLICIT.problem),
     "unreduced": problem_code(UNREDUCED.problem),
@@ -74,6 +84,11 @@ def test_a_chain_with_a_constraint_prints_its_collectives_and_who_holds_what(pri
     assert "with_sharding_constraint(H1" in PROGRAMS["chain"]
     assert collectives_in(printed["chain"]) == ["all-reduce"]
     assert printed["chain"].count("holds (4, 32) from") == 8
+
+
+def test_a_cache_of_whole_numbers_is_returned_by_a_train_step_without_a_gradient(printed):
+    assert "return Y, K2" in PROGRAMS["cache"]
+    assert len(collectives_in(printed["cache"])) >= 2
 
 
 def test_explicit_axes_print_types(printed):
