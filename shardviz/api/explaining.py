@@ -279,7 +279,7 @@ def search(
     serve: bool = False,
     cache: str = "",
     activations: str = "",
-    load: str = "",
+    load: str | float = "",
     offload: str = "any",
 ) -> SearchReport:
     """Return the meshes and shardings that run a program fastest on a machine.
@@ -291,7 +291,7 @@ def search(
     - `backward`, `remat`, `optimizer` and `frozen`: those of `explain`; a `remat` of "any" is chosen.
     - `microbatches` and `interleave` of a pipeline: None, and the best are found.
     - `serve`: a token of a model, with a KV cache and activations in the dtypes `cache` and `activations`.
-    - `load`: that of a model's fullest expert, over the mean: ``1.5``.
+    - `load`: that of a model's fullest expert, over the mean: ``1.5``; ``"1.5,1.25"`` with a capacity factor.
     - `offload`: "optimizer" keeps its state in the host's memory, "none" on devices; "any" chooses.
 
     Raises `QuestionError` for a question that cannot be read."""
@@ -317,12 +317,12 @@ def search(
         serve=serve,
         cache=cache,
         activations=activations,
-        load=load,
+        load=str(load),
         offload=offload,
     )
     answer = mesh_ranking.best_meshes(question)
     answer, served = (
-        searching.served_meshes(answer, program, SHOWN_MESHES, load=load)
+        searching.served_meshes(answer, program, SHOWN_MESHES, load=str(load))
         if serve
         else (answer, list["ServedMesh"]())
     )

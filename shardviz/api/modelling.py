@@ -74,7 +74,7 @@ def model(
     batch: int | None = None,
     sequence: int | None = None,
     inputs: str = "",
-    load: str = "",
+    load: str | float = "",
     backward: bool = True,
     remat: Literal["none", "layer", "dots"] = "layer",
     optimizer: str = "adam",
@@ -103,7 +103,7 @@ def model(
         batch=batch,
         sequence=sequence,
         inputs=inputs,
-        load=load,
+        load=str(load),
     )
     return ModelReport(**vars(answered(question)))
 
@@ -131,7 +131,7 @@ def serving(
     batch: int | None = None,
     sequence: int | None = None,
     inputs: str = "",
-    load: str = "",
+    load: str | float = "",
 ) -> ServingReport:
     """Return the time of a token and of a prompt of inference with a model, and what fits.
 
@@ -150,7 +150,7 @@ def serving(
         batch=batch,
         sequence=sequence,
         inputs=inputs,
-        load=load,
+        load=str(load),
     )
     return ServingReport(answer.question, answer.cache_dtype, answer.decode, answer.prefill)
 

@@ -40,6 +40,14 @@ def test_what_is_refused(words, message):
         shardviz.search(MLP, **{"machine": "v5e:2x4", "sizes": SIZES, **words})
 
 
+def test_a_load_is_a_number_or_a_text():
+    words = {"machine": "v5e:2x2", "axes": "expert=4", "batch": 4, "sequence": 512}
+    by_number, by_text = (shardviz.search("gpt-oss-20b", load=load, **words) for load in (1.5, "1.5"))
+    assert by_number.document() == by_text.document()
+    with pytest.raises(QuestionError, match="is not a load of experts"):
+        shardviz.search("gpt-oss-20b", load=(1.5, 1.25), **words)
+
+
 def test_an_offloaded_optimizer_is_said_as_the_command_does(capsys):
     """60 layers of 67,108,864 parameters per device; 12 bytes of each over PCIe 5 twice, at 64 GB/s."""
     mlp, sizes = "H = X[b,d] * W1[d,f]; Y = gelu(H) * W2[f,d] x 60", "b=4Ki,d=8Ki,f=32Ki"
