@@ -75,6 +75,9 @@ def roles_of(problem: Problem) -> Roles:
         if all(dim in dims for dims in part.einsum.operands)
         and any(operand.name in parameters and operand.rank > 1 for operand in part.operands)
     }
+    # Where experts are chosen, heads that a product keeps so are none.
+    chosen = {dim for part in forward.parts if part.function == "top_k" for dim in part.whole}
+    experts = experts & chosen if chosen else experts
     known = {array.name: array for array in (*arguments, *(part.result for part in forward.parts))}
     follows = _follows(problem, known)
     if problem.layers > 1 and (last := forward.result).name not in follows:
