@@ -359,8 +359,8 @@ def _row(
         own_states = apart.states(sharding_apart)
         specs |= {
             name: spec_of(own_states[name])
-            for name in apart.program.rules.roles.parameters
-            if name not in specs
+            for name in (argument.name for argument in apart.program.space.problem.arguments)
+            if name in apart.program.rules.roles.parameters and name not in specs
         }
     dtype = question.problem.result.dtype
     peak = machine.device.flops_per_second(dtype)
