@@ -320,6 +320,29 @@ def test_a_models_tables_are_offloaded_as_well():
     norms = 65 * 4096
     sent = 2 * 12 * ((8_030_261_248 - norms) / 8 + norms) / 6.4e10
     assert dict(row.time.communication)[()] == pytest.approx(sent, rel=1e-3)
+    ends = [array.name for array in question.ends.problem.arguments if array.name in dict(row.specs)]
+    assert [name for name, _ in row.specs][-len(ends) :] == ends
+
+
+def test_each_device_moves_its_own_part_of_offloaded_state():
+    """Adam's 12 bytes for each of 4,194,304 parameters, of whose state a device has an eighth."""
+    question = search_question(
+        "H = X[b,d] * W1[d,f]; Y = gelu(H) * W2[f,d]", named_machine("h100:8"), "data=2,fsdp=4",
+        sizes="b=4Ki,d=1Ki,f=2Ki", backward=True, optimizer="adam", offload="optimizer",
+    )  # fmt: skip
+    (row,) = best_meshes(question).found
+    assert row.optimizer.over == ("data",)
+    assert dict(row.time.communication)[()] == pytest.approx(2 * 12 * 2 * 2**21 / 8 / 6.4e10)
+
+
+def test_the_heads_that_latent_attention_keeps_are_not_experts():
+    """DeepSeek-V3 has 256 experts and 128 heads, which a decode step multiplies by a matrix of each."""
+    words = {"batch": 256, "serve": True}
+    question = search_question("deepseek-v3", named_machine("v5p:4x8x8"), "expert=256", **words)
+    (row,) = best_meshes(question).found
+    specs = dict(row.specs)
+    assert specs["gate_proj"].dims[0] == ("expert",)
+    assert "expert" not in specs["k_b"].axes
 
 
 def test_where_the_state_is_kept_on_devices_that_it_does_not_fit_on_the_host_is_named():

@@ -151,6 +151,9 @@ class SearchQuestion:
             return (self,)
         sharded = training._replace(optimizer=optimizer._replace(over=optimizer.over or copies))
         found = [self] if sharded == training else [self, self._with(sharded)]
+        if self.offload == "optimizer":
+            # Each device moves its own part, whether memory asks for it or not.
+            found = found[-1:]
         for dtype in self.moments if optimizer.rule == "adam" else ():
             small = optimizer._replace(over=optimizer.over or copies, moments=dtype)
             found.append(self._with(training._replace(optimizer=small), f"moments {dtype}"))
