@@ -113,7 +113,8 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
     lines = [line for row in rows for line in row.split("\n")]
     names = [_mesh_text(one.mesh, palette).plain for one in answer.found]
     same = [
-        f"row {first} as {' or '.join(names[other - 1] for other in others)}"
+        f"row {first} as {' or '.join(names[other - 1] for other in others[:3])}"
+        + f", and {len(others) - 3:,} more" * (len(others) > 3)
         for first, *others in alike[:limit]
         if others
     ]
@@ -288,7 +289,8 @@ def larger_machine_words(answer: MeshRanking) -> str:
         lead = "As asked, the" if options else "The"
         words += f"{lead} smallest machine that fits is {answer.smallest_machine}."
     elif answer.largest_machine_tried:
-        words += f"No larger machine fits either, up to {answer.largest_machine_tried}."
+        lead = "As asked, no" if options else "No"
+        words += f"{lead} larger machine fits either, up to {answer.largest_machine_tried}."
     return words
 
 

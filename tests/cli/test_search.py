@@ -125,6 +125,8 @@ def test_meshes_with_the_same_figures_are_one_row(capsys):
     assert "\n5  " not in page
     assert run([*asked, "--limit", "3"]) == 0
     assert "\n2 more meshes: --limit 5" in capsys.readouterr().out
+    assert run([*asked[:-1], "X,Y,Z"]) == 0
+    assert "row 1 as X=2, Z=8 or X=2, Y=2, Z=4 or X=2, Y=4, Z=2, and 2 more;" in capsys.readouterr().out
 
 
 def test_the_command_of_a_pipeline_says_that_it_has_none(capsys):

@@ -28,7 +28,7 @@ from shardviz.planner.states.paths import ArrayKind
 from shardviz.planner.states.prices import Prices
 from shardviz.planner.training import Optimizer, Training
 from shardviz.render.palette import PLAIN
-from shardviz.render.search_view import search_view
+from shardviz.render.search_view import larger_machine_words, search_view
 from shardviz.sharding import Mesh
 from tests.conftest import covering
 from tests.planner.dijkstra import least_costs
@@ -297,6 +297,8 @@ def test_where_no_machine_would_do_the_largest_that_was_tried_is_named():
     assert with_smallest_machine(best_meshes(asked())).largest_machine_tried == ""
     lines = " ".join(line.plain for line in search_view(named, 100, PLAIN, 10))
     assert "No larger machine fits either, up to v5e:16x16." in lines
+    words = larger_machine_words(replace(named, fitting_options="--remat layer"))
+    assert words.endswith("it fits on v5e:8x8. As asked, no larger machine fits either, up to v5e:16x16.")
 
 
 @pytest.mark.parametrize("machine", ["h100:1024x8", "h100:2048x8", "32*v2:2x2"])
