@@ -151,14 +151,26 @@ def part_texts(
 
 def parameter_specs(model: Model, specs: Mapping[str, PartitionSpec]) -> dict[str, PartitionSpec]:
     """The specs of parameters, by words in their names, from those of the programs of `part_texts`."""
-    by_name = dict[str, PartitionSpec]()
-    for part in parts(architecture_of(model)):
+    by_name, of = dict[str, PartitionSpec](), architecture_of(model)
+    main = most_layers(of)
+    letters = {
+        role: "".join(described.letters_of(role, main.sizes))
+        for described in main.parameters
+        for role in described.roles
+    }
+    for part in parts(of):
         for described in part.parameters:
             role = next((role for role in described.roles if role in specs), "")
             # Of ends the tables alone: a layer may have a norm that is called as the last one.
             if role and (part.kind is not None or len(described.dims) > 1):
-                axes = iter(specs[role].dims)
-                several = ([next(axes) for _ in word] for word in described.letters_of(role, part.sizes))
+                words = described.letters_of(role, part.sizes)
+                # Dense layers beside those of experts have a matrix of this name, too, without experts, whose
+                # dimensions have another order: it is split alike, and experts as the rows of their router.
+                axes = dict(zip(letters.get(role, "".join(words)), specs[role].dims, strict=True))
+                if "e" not in axes and "router" in specs:
+                    rows = specs["router"].dims[0]
+                    axes["e"] = tuple(axis for axis in rows if axis not in specs[role].axes)
+                several = ((axes.get(letter, ()) for letter in word) for word in words)
                 fused = tuple(tuple(chain.from_iterable(own)) for own in several)
                 by_name[bare_name(described.name.rpartition(f"{LAYER}.")[2])] = PartitionSpec(fused)
     return by_name

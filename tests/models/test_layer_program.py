@@ -8,8 +8,8 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.models.answer import planned_step
-from shardviz.models.layer_program import model_parts, spread
-from shardviz.models.sources import built_in_names
+from shardviz.models.layer_program import model_parts, parameter_specs, spread
+from shardviz.models.sources import built_in_names, read_model
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray
@@ -134,3 +134,20 @@ def test_layers_that_are_split_otherwise_are_not_planned(asked, tmp_path):
     question = asked("llama-2-7b", str(path), "X=2")
     with pytest.raises(QuestionError, match=r"layers.1.self_attn.q_proj.weight and .* sharded differently"):
         model_parts(question.split, question.tokens)
+
+
+def test_experts_and_dense_layers_have_matrices_of_one_name():
+    """Most layers of DeepSeek-V3 have experts, in the order of its dense ones. Llama 4 Maverick has as many
+    dense layers; the matrices of its experts are [experts, width, hidden], those of its router and of dense
+    layers [hidden, width]."""
+    experts = {"gate_proj": PartitionSpec((("expert",), (), ("fsdp",)))}
+    deepseek = parameter_specs(read_model("deepseek-v3"), experts)
+    assert deepseek["mlp.experts.gate_proj.weight"].dims == (("expert",), (), ("fsdp",))
+    assert deepseek["mlp.gate_proj.weight"].dims == ((), ("fsdp",))
+    dense = {
+        "gate_proj": PartitionSpec((("tensor",), ("fsdp",))),
+        "router": PartitionSpec((("expert",), ("fsdp",))),
+    }
+    llama = parameter_specs(read_model("llama-4-maverick"), dense)
+    assert llama["feed_forward.gate_proj.weight"].dims == (("tensor",), ("fsdp",))
+    assert llama["feed_forward.experts.gate_up_proj"].dims == (("expert",), ("fsdp",), ("tensor",))
