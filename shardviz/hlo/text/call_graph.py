@@ -222,6 +222,7 @@ class TripCounts:
         self._values, self._lines = values, values.lines
         self._looks = 0
         self._known: dict[Instruction, int | None] = {}
+        self._too_long = set[Computation]()
         self._elements: dict[tuple[Instruction, Path, int], int | None] = {}
 
     def of(self, loop: Instruction) -> int | None:
@@ -231,11 +232,14 @@ class TripCounts:
         elif loop not in self._known:
             self._looks, self._known[loop] = MAX_LOOKS, None
             self._known[loop] = self._trips(loop)
+            if not self._looks:
+                # Many loops may have one condition, which is not followed in vain again and again.
+                self._too_long.update(self._lines.called(loop, "condition"))
         return self._known[loop]
 
     def _trips(self, loop: Instruction) -> int | None:
         condition = next(iter(self._lines.called(loop, "condition")), None)
-        root = None if condition is None else self._lines.root(condition)
+        root = None if condition is None or condition in self._too_long else self._lines.root(condition)
         made = None if root is None else self._source(ProgramValue(root))
         direction = made.line.search(_DIRECTION) if made and made.line.opcode == "compare" else None
         compared = self._lines.taken(made.line) if made and direction else []
