@@ -320,10 +320,7 @@ def search(
         load=str(load),
         offload=offload,
     )
-    answer = mesh_ranking.best_meshes(question)
-    answer, served = (
-        searching.served_meshes(answer, program, SHOWN_MESHES, load=str(load))
-        if serve
-        else (answer, list["ServedMesh"]())
-    )
+    answer, served = mesh_ranking.best_meshes(question), list["ServedMesh"]()
+    if serve:
+        answer, served = searching.served_meshes(answer, program, SHOWN_MESHES, load=str(load))
     return SearchReport(mesh_ranking.with_smallest_machine(answer), tuple(served))

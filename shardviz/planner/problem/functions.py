@@ -134,10 +134,9 @@ def _of_update(part: Statement) -> Derivatives:
 
 def _of_attention(part: Statement) -> Derivatives:
     count = len(part.operands)
-    has_sinks = count % 2 == 0
-    words = ("query", "key", "value", "second_query", "second_key")[: count - has_sinks] + (
-        "sink",
-    ) * has_sinks
+    words = ["query", "key", "value", "second_query", "second_key"][:count]
+    if count % 2 == 0:
+        words[count - 1 :] = ["sink"]
     takes = (GRADIENT, *range(count))
     return tuple(Derivative(f"{part.function}_{word}_gradient", takes) for word in words)
 

@@ -194,7 +194,8 @@ def _may_help(question: SearchQuestion, other: SearchQuestion, best: MeshShardin
     """Return whether less state may do better than the `best` so far: moments lose bits only where nothing
     fits with all of them, and all that is held shrinks by no more than parameters with their state do."""
     if isinstance(best, MeshSharding):
-        return not any(words.startswith("moments") for words in other.chosen)
+        own, more = question.optimizer, other.optimizer
+        return own is not None and more is not None and own.moments == more.moments
     least = best.memory_bytes * other.parameter_bits(best.mesh) / question.parameter_bits(best.mesh)
     return least <= (question.machine.device.limit_bytes or inf)
 

@@ -541,9 +541,8 @@ def split_of(number: int) -> str:
 
 def _renamed(state: State, names: dict[str, str]) -> State:
     dims, pending = state
-    return tuple([tuple([names[axis] for axis in axes]) for axes in dims]), tuple(
-        [names[axis] for axis in pending]
-    )
+    *renamed, addends = [tuple([names[axis] for axis in axes]) for axes in (*dims, pending)]
+    return tuple(renamed), addends
 
 
 def _moved(array: ShardedArray) -> MovedArray:

@@ -16,7 +16,7 @@ from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.problem.functions import statement_flops
 from shardviz.planner.problem.reading import problem_from_text, read_program
 from shardviz.planner.problem.roles import Roles, roles_of
-from shardviz.planner.problem.training import Remat, Training
+from shardviz.planner.problem.training import Optimizer, Remat, Training
 from shardviz.planner.search.rules import COPYING, SearchAxis
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
 from shardviz.planner.states.moves import remembered
@@ -73,7 +73,7 @@ class SearchQuestion:
         if self.offload not in OFFLOADS:
             problem = f"{quote(self.offload)} cannot be offloaded"
             raise QuestionError(problem, f"choose one of {', '.join(OFFLOADS)}")
-        if self.offload == "optimizer" and not (self.training and self.training.optimizer):
+        if self.offload == "optimizer" and not self.optimizer:
             hint = "add --backward --optimizer adam"
             raise QuestionError("the state of an optimizer is offloaded, but this step has none", hint)
         if self.offload == "optimizer" and not self.machine.device.host:
@@ -132,6 +132,10 @@ class SearchQuestion:
             lacking["communication"] = f"no bandwidth of {family.link_name}"
         return lacking
 
+    @property
+    def optimizer(self) -> Optimizer | None:
+        return self.training and self.training.optimizer
+
     @cached_property
     def by_remat(self) -> tuple[SearchQuestion, ...]:
         """The question with each of the remat policies; itself where none is to be chosen."""
@@ -146,8 +150,8 @@ class SearchQuestion:
     def by_state(self, copies: tuple[str, ...]) -> tuple[SearchQuestion, ...]:
         """The question, and those whose optimizer's state takes less and less of a device: sharded over
         `copies` of parameters too (ZeRO-1), with moments of other dtypes, and in the host's memory."""
-        training = self.training
-        if training is None or (optimizer := training.optimizer) is None:
+        training, optimizer = self.training, self.optimizer
+        if training is None or optimizer is None:
             return (self,)
         sharded = training._replace(optimizer=optimizer._replace(over=optimizer.over or copies))
         found = [self] if sharded == training else [self, self._with(sharded)]
@@ -170,7 +174,7 @@ class SearchQuestion:
 
     def parameter_bits(self, mesh: Mesh) -> float:
         """The bits of a device for an element of its parameters, with those of its gradient and its state."""
-        dtype, optimizer = self.problem.result.dtype, self.training and self.training.optimizer
+        dtype, optimizer = self.problem.result.dtype, self.optimizer
         assert optimizer is not None
         kept = () if self.offload == "optimizer" else optimizer.state_dtypes(dtype)
         scattered = sum(BITS[one] for one in (optimizer.gradients, *kept))
