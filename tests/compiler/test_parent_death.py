@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for
 
 PARENT = """
 import os, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # libtpu ignores it in a process of tests that has loaded it
 from shardviz.compiler import Worker
 from shardviz.targets import TARGETS
 from shardviz.notation.mesh import parse_mesh
