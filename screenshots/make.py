@@ -11,8 +11,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from shardviz.render.exports.svg import recorded_svg
-from shardviz.render.page import recorder
+from shardviz.render.exports.pictures import recorded_svg, recorder
 
 HERE = Path(__file__).parent
 MATMUL = "shardviz explain 'bd,df->bf' --mesh X=2,Y=4"

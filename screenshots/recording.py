@@ -23,7 +23,7 @@ from screens import DASHBOARD, Picture, app_of, until_answered, until_shown
 from textual.pilot import Pilot
 
 from shardviz.compiler import Worker
-from shardviz.render.exports.svg import ASPECT, THEME
+from shardviz.render.exports.pictures import ASPECT, THEME
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.dialogs.export import strips_of
 

@@ -15,8 +15,8 @@ from shardviz.render.exports import Subject
 with LazyImports():
     from shardviz.documents import fields
     from shardviz.render import lines as render_lines
-    from shardviz.render import page, palette
-    from shardviz.render.exports import html, svg
+    from shardviz.render import palette
+    from shardviz.render.exports import pictures
     from shardviz.render.times import report, timeline_rows
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ class Shown(ABC):
     @property
     def full(self) -> str:
         """The answer as text with all that the command line prints with ``-v``: ``print(answer.full)``."""
-        return page.plain_text(partial(self.lines, verbose=True), _terminal_width())
+        return render_lines.plain_text(partial(self.lines, verbose=True), _terminal_width())
 
     def __repr__(self) -> str:
-        return page.plain_text(self.lines, _terminal_width())
+        return render_lines.plain_text(self.lines, _terminal_width())
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         colours = palette.palette_for(None if console.no_color else console.color_system)
@@ -60,7 +60,7 @@ class Shown(ABC):
             yield render_lines.printable_line(line)
 
     def _repr_mimebundle_(self, **_kwargs: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": page.html(self.lines, PAGE_WIDTH)}
+        return {"text/plain": repr(self), "text/html": pictures.lines_html(self.lines, PAGE_WIDTH)}
 
 
 def _terminal_width() -> int:
@@ -77,11 +77,11 @@ class ShownTimes(Shown):
 
     def svg(self) -> str:
         """A picture for slides."""
-        return svg.svg(self._subject)
+        return pictures.svg(self._subject)
 
     def html(self) -> str:
         """A page for a browser; it loads nothing from elsewhere."""
-        return html.html(self._subject)
+        return pictures.html(self._subject)
 
     @property
     def _subject(self) -> Subject:

@@ -35,7 +35,7 @@ with LazyImports():
     from shardviz.lessons import attempt as attempts
     from shardviz.lessons import course
     from shardviz.planner.pricing import costs
-    from shardviz.render.exports import html, lesson_files, script, svg
+    from shardviz.render.exports import lesson_files, pictures, script
     from shardviz.render.times import timeline_rows
     from shardviz.timeline import of_plan, of_program
 
@@ -135,7 +135,7 @@ def written(subject: Subject, columns: int | None, form: str) -> str:
         problem = f"--as does not apply to the picture {form}"
         raise QuestionError(problem, "take python or notebook, or add --as problem")
     width = {} if columns is None else {"width": columns}
-    return svg.svg(subject, **width) if form == "svg" else html.html(subject, **width)
+    return (pictures.svg if form == "svg" else pictures.html)(subject, **width)
 
 
 def subject_of_words(

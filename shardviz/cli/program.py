@@ -29,7 +29,7 @@ with LazyImports():
     from shardviz.hardware import machine_file
     from shardviz.hlo import text_file
     from shardviz.models import rule_files
-    from shardviz.render.programs import program_view, trials_view
+    from shardviz.render.programs import program_view
     from shardviz.render.rounds import device_values
     from shardviz.render.times import report as time_report
 
@@ -91,7 +91,7 @@ def command(
     if tries:
         table = asked_trials(click.get_current_context())
         output.answer(
-            lambda: KINDS["trials"].document(table), lambda: trials_view.trials_view(table, output.width)
+            lambda: KINDS["trials"].document(table), lambda: program_view.trials_view(table, output.width)
         )
         return ExitCode.FINE if any(one.answer.status == "ok" for one in table.trials) else ExitCode.COMPILER
     if rules is not None and not with_arrays:
@@ -118,7 +118,7 @@ def command(
                 if output.as_json:
                     print_json(KINDS["refusal"].document(refusal))
                     raise
-                output.show(trials_view.refusal_view(refusal, output.width, output.verbose))
+                output.show(program_view.refusal_view(refusal, output.width, output.verbose))
                 if sys.stdout.isatty():  # who redirected stdout reads the error as well
                     return refusal.exit_code
                 raise

@@ -1,7 +1,6 @@
 """Views over the engines' objects: lines of text for a terminal, and files. A view computes nothing.
 
 palette, lines, caption        colours; sentences, tables and bars; arrays in words
-page                           whole pages
 layouts, rounds, programs      arrays on a mesh, collectives, compiled programs
 plan_view, plan_table, cost_view, plans_compared    a step's row, made once, and the tables of it
 times                          what runs when, in a terminal, an SVG, a page, a trace

@@ -20,7 +20,7 @@ from shardviz.lessons.measures import answer_of, choices, is_right, typed_form
 from shardviz.lessons.progress import CourseEntry, State
 from shardviz.lessons.writing import WritingCheck
 from shardviz.render.command_lines import command_lines
-from shardviz.render.lines import sentence, sentences, table
+from shardviz.render.lines import giving_way, sentence, sentences, table
 
 WAYS = {
     "a": "plays the next algorithm",
@@ -290,9 +290,9 @@ def course_page(entries: Sequence[CourseEntry], width: int) -> list[Text]:
 
 def grades_page(rows: Sequence[Grade], width: int) -> list[Text]:
     """A line for each pupil, with the remarks below it; narrow pages lack the hints, then the minutes."""
-    stop, hints, minutes = map(Grade._fields.index, ("remarks", "hints", "minutes"))
-    cells, without = [[*map(str, row[:stop])] for row in rows], ({hints}, {hints, minutes})
-    lines = table(cells, width, right=range(1, stop), head=_heads()[:stop], without=without)
+    first, *heads = _heads()[: Grade._fields.index("remarks")]
+    cells = [[*map(str, row[: 1 + len(heads)])] for row in rows]
+    lines = table(cells, width, 0, (first, *map(">{}".format, heads)), giving_way("hints", "minutes"))
     remarks = [f"{row.pupil}: {row.remarks}" for row in rows if row.remarks]
     return [*lines, *[Text()] * bool(remarks), *sentences(remarks, width)]
 

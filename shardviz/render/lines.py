@@ -1,17 +1,18 @@
-"""Lines of a page: sentences that wrap with a hanging indent, columns that line up, and pictures that are
-drawn line by line, of which a window shows some."""
+"""Lines of a page: sentences that wrap with a hanging indent, columns that line up, code; and pictures that
+are drawn line by line, of which a window shows some."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from rich.style import Style
 from rich.text import Span, Text
 
-from shardviz.render.palette import SIGNS, Palette
+from shardviz.errors import plural
+from shardviz.render.palette import PLAIN, SIGNS, Palette
 
 GAP = 2
 SHELF_GAP = 3
@@ -40,6 +41,15 @@ def printable_line(line: Text) -> Text:
     if not line.plain.isprintable():
         line.plain = printable(line.plain)
     return line
+
+
+Lines = Callable[[int, Palette], Sequence[Text]]
+"""A picture: its lines, of at most so many columns, in the colours of a palette."""
+
+
+def plain_text(lines: Lines, width: int) -> str:
+    """The picture as text without colours, and without a line end after the last line."""
+    return "\n".join(printable(line.plain) for line in lines(width, PLAIN))
 
 
 def as_text(cell: Cell) -> Text:
@@ -99,14 +109,24 @@ def shared(
 
 
 def columns(
-    rows: Sequence[Sequence[Cell]], width: int, indent: int = 0, right: Collection[int] = ()
+    rows: Sequence[Sequence[Cell]],
+    width: int,
+    indent: int = 0,
+    head: Sequence[str] = (),
+    without: Sequence[Collection[str]] = (),
+    style: str = "bold",
 ) -> list[Text] | None:
-    """Rows of cells under one another, flush right in `right`, without empty columns; None if too wide."""
-    texts = [[*map(as_text, row)] for row in rows]
+    """Rows of cells below the words of `head`, if it has any. A column is flush right if its heading begins
+    with ``>``. Empty columns are left out, and those of the first of `without` with which the others fit."""
+    words = [word.removeprefix(">") for word in head]
+    texts = [[*map(as_text, row)] for row in ([_headings(words, style), *rows] if any(words) else rows)]
     count = max(map(len, texts), default=0)
     widths = [max((row[i].cell_len for row in texts if i < len(row)), default=0) for i in range(count)]
-    kept = [i for i in range(count) if widths[i]]
-    if indent + sum(widths) + GAP * (len(kept) - 1) > width:
+    for left_out in ((), *without):
+        kept = [i for i in range(count) if widths[i] and not {*words[i : i + 1]} & {*left_out}]
+        if indent + sum(widths[i] for i in kept) + GAP * (len(kept) - 1) <= width:
+            break
+    else:
         return None
     lines = []
     for row in texts:
@@ -115,10 +135,20 @@ def columns(
             cell = row[i] if i < len(row) else Text()
             blank = " " * (widths[i] - cell.cell_len)
             line.append(" " * (GAP if index else 0))
-            line.append_text(Text.assemble(blank, cell) if i in right else Text.assemble(cell, blank))
+            is_right = i < len(head) and head[i].startswith(">")
+            line.append_text(Text.assemble(blank, cell) if is_right else Text.assemble(cell, blank))
         line.rstrip()
         lines.append(line)
     return lines
+
+
+def _headings(words: Sequence[str], style: str) -> list[Cell]:
+    return [(word, style) for word in words]
+
+
+def giving_way(*names: str) -> list[tuple[str, ...]]:
+    """The headings that narrower and narrower tables are without: the first of `names`, the first two, …"""
+    return [names[:count] for count in range(1, len(names) + 1)]
 
 
 def records(rows: Sequence[Sequence[Cell]], width: int, indent: int = 0) -> list[Text]:
@@ -149,50 +179,37 @@ def records(rows: Sequence[Sequence[Cell]], width: int, indent: int = 0) -> list
     return lines
 
 
-def fitting_columns(
-    rows: Sequence[Sequence[Cell]],
-    width: int,
-    indent: int = 0,
-    right: Collection[int] = (),
-    head: Sequence[str] = (),
-    without: Sequence[Collection[int]] = (),
-    style: str = "bold",
-) -> list[Text] | None:
-    """Columns under `head`, `without` those of its first entry with which they fit; None where none does."""
-    whole = [[(word, style) for word in head], *rows] if head else rows
-    for left_out in ((), *without):
-        kept = [[Text() if i in left_out else cell for i, cell in enumerate(row)] for row in whole]
-        texts = columns(kept, width, indent, right)
-        if texts is not None:
-            return texts
-    return None
-
-
 def table(
     rows: Sequence[Sequence[Cell]],
     width: int,
     indent: int = 0,
-    right: Collection[int] = (),
     head: Sequence[str] = (),
-    without: Sequence[Collection[int]] = (),
+    without: Sequence[Collection[str]] = (),
     told: Sequence[str] = (),
     style: str = "bold",
 ) -> list[Text]:
-    """`fitting_columns`, or else records: under the head, or cells with the word `told` for their column."""
-    texts = fitting_columns(rows, width, indent, right, head, without, style)
+    """`columns`, or else records: below the head, or cells with the word `told` for their column. No rows, no
+    line."""
+    texts = columns(rows, width, indent, head, without, style) if rows else []
     if texts is not None:
         return texts
-    if not told:
-        return records([[(word, style) for word in head], *rows] if head else rows, width, indent)
-    named = [zip(map(as_text, row), told, strict=False) for row in rows]
-    cells = [[Text.assemble(cell, word) for cell, word in row if cell] for row in named]
-    return records(cells, width, indent)
+    if told:
+        named = [zip(map(as_text, row), told, strict=False) for row in rows]
+        rows = [[Text.assemble(cell, word) for cell, word in row if cell] for row in named]
+    elif any(words := [word.removeprefix(">") for word in head]):
+        rows = [_headings(words, style), *rows]
+    return records(rows, width, indent)
 
 
 def listed(names: Sequence[str], most: int) -> str:
     """``a, b, c and 4 more``: at most `most` of the names."""
     more = len(names) - most
     return ", ".join(names[:most]) + f" and {more:,} more" * (more > 0)
+
+
+def rest_line(count: int, name: str, indent: int = 0, more: str = "") -> list[Text]:
+    """``and 4 more rows, 2 MiB``: the line below some of many, `count` of which are not shown; none for 0."""
+    return [Text(f"{'':{indent}}and {plural(count, name)}{more}", "dim")] * (count > 0)
 
 
 def beside(line: Text, words: str, left: int, width: int, least: int, indent: int) -> list[Text]:
@@ -242,6 +259,23 @@ def trimmed(line: Text, palette: Palette) -> Text:
         coloured = (span for span in line.spans if isinstance(span.style, Style) and span.style.bgcolor)
         stop = max([stop, *(span.end for span in coloured)])
     return line[:stop]
+
+
+def highlighted(code: str, theme: str) -> list[Text]:
+    """The lines of Python code, coloured by one of Pygments' styles; "" leaves them plain."""
+    if not theme:
+        return [Text(line) for line in code.splitlines()]
+    from rich.syntax import Syntax
+
+    text = Syntax("", "python", theme=theme).highlight(code)
+    text.rstrip()
+    text.style = ""
+    for index, (start, end, style) in enumerate(text.spans):
+        full = style if isinstance(style, Style) else Style.parse(style)
+        # Without its background.
+        bare = Style(color=full.color, bold=full.bold, italic=full.italic, underline=full.underline)
+        text.spans[index] = Span(start, end, bare)
+    return list(text.split("\n", allow_blank=True))
 
 
 class Canvas(Protocol):

@@ -20,7 +20,7 @@ from shardviz.hardware.links import Dimension, LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hardware.placement import AXES
-from shardviz.render.lines import GLUE, Cell, fitting_columns, sentence, sentences, shelve, table
+from shardviz.render.lines import GLUE, Cell, columns, sentence, sentences, shelve, table
 from shardviz.render.measurements import percent, regime_cells
 from shardviz.render.palette import DIM, Palette
 from shardviz.sharding import Mesh
@@ -66,8 +66,8 @@ def machine_view(
                 named = [times.op, times.over] if is_first else ["", ""]
                 rows.append([*named, *cells, percent(times.noise) * is_first])
         lines += [Text(), Text("measured, instead of formulas", "bold")]
-        heads = ("", "over", "from", "latency", "bandwidth", "noise")
-        lines += table(rows, width, 2, {2, 3, 4, 5}, heads, style="dim") if rows else []
+        heads = ("", "over", ">from", ">latency", ">bandwidth", ">noise")
+        lines += table(rows, width, 2, heads, style="dim")
         lines += _point_lines(machine, width)
     return [*lines, Text(), *sentence(machine.source, width, lead="figures: ", style="dim")]
 
@@ -78,7 +78,7 @@ FIGURES = ("bf16", "HBM", "its bandwidth", "link one way", "network")
 def figures_table(machines: Sequence[Machine], width: int) -> list[Text]:
     """The most important figures of one device of each; a sentence each where a table is too wide."""
     rows = [[machine.chip, *_figures(machine)] for machine in machines]
-    texts = fitting_columns(rows, width, 2, (), ("one device", *FIGURES), style="dim")
+    texts = columns(rows, width, 2, ("one device", *FIGURES), style="dim")
     if texts is not None:
         return texts
     named = ((chip, map(" ".join, zip(FIGURES, cells, strict=True))) for chip, *cells in rows)
@@ -157,7 +157,7 @@ def _matmul_lines(machine: Machine, width: int) -> list[Text]:
         [dtype, seconds(time.start), f"{time.share:.0%}", rate(time.bandwidth)]
         for dtype, time in MATMULS.get(like, {}).items()
     ]
-    heads = ("", "start", "of the peak", "on the chip")
+    heads = ("", ">start", ">of the peak", ">on the chip")
     return _fitted("matmuls", "cuBLAS", like, heads, rows, width)
 
 
@@ -167,7 +167,7 @@ def _nccl_lines(node: Dimension, width: int) -> list[Text]:
     for op in NCCL[node.nccl]:
         for place, (start, share) in enumerate(ways_over(node.nccl, op, node.size)):
             rows.append(["" if place else op, seconds(start), f"{share:.0%}"])
-    heads = ("", "start", "of the links")
+    heads = ("", ">start", ">of the links")
     lines = _fitted(f"collectives over {node.size}", "NCCL", node.nccl, heads, rows, width)
     between = "The lines pass between the times, of which small ones vary by 40% from run to run. "
     between += "The [[measured]] points of a machine file hold exactly."
@@ -181,7 +181,7 @@ def _fitted(
         return []
     source = "openxla/xla, xla/service/gpu/model"
     head = sentence(f"{what}, fitted to {library} on {like.upper()} ({source})", width, style="bold")
-    return [Text(), *head, *table(rows, width, 2, {1, 2, 3}, heads, style="dim")]
+    return [Text(), *head, *table(rows, width, 2, heads, style="dim")]
 
 
 def _point_lines(machine: Machine, width: int) -> list[Text]:
@@ -193,7 +193,7 @@ def _point_lines(machine: Machine, width: int) -> list[Text]:
             is_first = size == times.points[0].size
             named = [times.op, times.over] if is_first else ["", ""]
             rows.append([*named, human_bytes(size), seconds(measured), seconds(fit.seconds)])
-    heads = ("", "over", "size", "measured", "by lines or formula")
+    heads = ("", "over", ">size", ">measured", ">by lines or formula")
     if not rows:
         return []
     hold = "Between points, times are interpolated; beyond them the lines hold, or the formula."
@@ -204,7 +204,7 @@ def _point_lines(machine: Machine, width: int) -> list[Text]:
         if taken != point
     ]
     return [
-        *table(rows, width, 2, {2, 3, 4}, heads, style="dim"),
+        *table(rows, width, 2, heads, style="dim"),
         *sentences([hold, *levelled], width, 2, style="dim"),
     ]
 

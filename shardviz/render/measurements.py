@@ -114,7 +114,7 @@ def rows_words(rows: Sequence[Measurement]) -> Iterator[str]:
     yield from (f"{note}." for note in dict.fromkeys(row.note for row in rows) if note)
 
 
-HEADINGS = ("", "over", "from", "latency", "bandwidth", "off", "held back", "noise")
+HEADINGS = ("", "over", ">from", ">latency", ">bandwidth", ">off", ">held back", ">noise")
 TITLE = "fitted: time = latency + size / bandwidth; held back: every second size, predicted from the others"
 LOOSE = 0.5
 """A standard error of a bandwidth, as a part of it, that is to be said."""
@@ -130,13 +130,13 @@ def fits_view(fits: Sequence[TimeFit], mesh: Mesh, width: int, palette: Palette)
             lines += [Text(), *bandwidth_chart(shown, mesh, width, palette)]
     of_lines = [fit for fit in fits if fit.op != "matmul"]
     if of_lines:
-        rows: list[Sequence[Cell]] = [[(heading, "dim") for heading in HEADINGS]]
+        rows: list[Sequence[Cell]] = []
         for fit in of_lines:
             named = (fit.op, "bold"), axes_text(fit.axes, mesh, palette)
             told = (f"{fit.error:.0%}", percent(fit.held_back), percent(fit.noise))
             first, *others = map(regime_cells, fit.regimes)
             rows += [[*named, *first, *told], *(["", "", *cells] for cells in others)]
-        lines += [Text(), *sentence(TITLE, width), *table(rows, width, right=range(2, 8))]
+        lines += [Text(), *sentence(TITLE, width), *table(rows, width, 0, HEADINGS, style="dim")]
     return [*lines, *sentences(doubts(of_lines), width)]
 
 

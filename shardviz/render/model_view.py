@@ -27,7 +27,18 @@ from shardviz.planner.pricing.priced_plan import PricedStep
 from shardviz.planner.problem import Phase
 from shardviz.render.caption import axes_text, mesh_text, split_text
 from shardviz.render.cost_view import machine_words, padding_lines
-from shardviz.render.lines import Cell, as_text, bar, columns, listed, sentence, sentences, table
+from shardviz.render.lines import (
+    Cell,
+    as_text,
+    bar,
+    columns,
+    giving_way,
+    listed,
+    rest_line,
+    sentence,
+    sentences,
+    table,
+)
 from shardviz.render.palette import PLAIN, Palette
 from shardviz.render.plan_view import time_words
 from shardviz.render.times.report import percent
@@ -35,7 +46,7 @@ from shardviz.sharding import Mesh
 from shardviz.sharding.axis_parts import whole_axis
 from shardviz.units import human_bytes, may_fit_words, seconds, times
 
-HEADINGS = ("parameter", "shape", "split", "per device", "", "×")
+HEADINGS = ("parameter", "shape", "split", "per device", ">", ">×")
 SHOWN = 4
 """Parameters, or rules, that a sentence names."""
 _LAYERS = re.compile(r"(.*?\d+[–,][\d–,]*\d)[./](.*)")
@@ -96,7 +107,9 @@ def _parameter_lines(question: ModelQuestion, width: int, palette: Palette) -> l
             shapes = times(first.parameter.shape), times(first.shard_shape)
             cells = human_bytes(first.bytes_per_device), f"{first.replicas:,}"
             rows.append(["  " * bool(layers) + name, shapes[0], split, shapes[1], *cells])
-    lines = table(rows, width, 0, {4, 5}, HEADINGS, ((1,), (1, 5), (1, 3), (1, 3, 5)), style="dim")
+    *without, last = giving_way("shape", "×", "per device")
+    without += [("shape", "per device"), last]
+    lines = table(rows, width, 0, HEADINGS, without, style="dim")
     return [*lines, *rule_lines(question.split, width)]
 
 
@@ -194,10 +207,10 @@ def serving_lines(answer: ServingAnswer, width: int, palette: Palette, verbose: 
         ]
         for one in answer.batches
     ]
-    heads = ("sequences", "a token", "tokens/s", "per device", "memory", "bound")
+    heads = (">sequences", ">a token", ">tokens/s", ">per device", ">memory", "bound")
     lines = [*_head_lines(question, width, palette), Text()]
     lines += sentences(_serving_words(answer), width)
-    lines += [Text(), *table(rows, width, 0, {0, 1, 2, 3, 4}, heads, ((5,), (4, 5), (2, 4, 5)), style="dim")]
+    lines += [Text(), *table(rows, width, 0, heads, giving_way("bound", "memory", "tokens/s"), style="dim")]
     for name, step in (("a decode step", decode.step), ("prefill", answer.prefill)) if verbose else ():
         lines += [Text(), Text(name, "bold"), *step_lines(step, question, width, palette)]
     return [*lines, *sentences([f"On {machine_words(decode.step.layer.cost)}."], width, style="dim")]
@@ -251,13 +264,11 @@ def memory_text(answer: ModelAnswer) -> str:
 
 def _step_rows(step: ModelStep, question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
     """A row for the collectives of each part over the same axes: their operations, or their number."""
-    head = [Text(word, "dim") for word in ("part", "collectives", "bytes", "time")]
-    named: list[Sequence[Cell]] = [head]
-    counted: list[Sequence[Cell]] = [head]
+    named: list[Sequence[Cell]] = []
+    counted: list[Sequence[Cell]] = []
     names = question.mesh.axis_names
     for part in step.parts:
-        runs = f" × {part.cost.layers}" if part.cost.layers > 1 else ""
-        name = f"{part.part.name}{runs}"
+        name = _part_name(part)
         by_axes: dict[tuple[str, ...], list[PricedStep]] = {}
         for _, priced in part.collectives():
             axes = tuple(sorted(priced.step.axes, key=lambda axis: names.index(whole_axis(axis))))
@@ -270,8 +281,9 @@ def _step_rows(step: ModelStep, question: ModelQuestion, width: int, palette: Pa
             name = ""
         if not by_axes:
             for rows in (named, counted):
-                rows.append([name, "nothing is sent", "", ""])
-    lines = columns(named, width, 0, {2, 3}) or table(counted, width, right={2, 3})
+                rows.append([name, "nothing is sent"])
+    heads = ("part", "collectives", ">bytes", ">time")
+    lines = columns(named, width, 0, heads, style="dim") or table(counted, width, 0, heads, style="dim")
     return [*lines, *_padding_lines(step, width)]
 
 
@@ -286,6 +298,10 @@ def step_lines(step: ModelStep, question: ModelQuestion, width: int, palette: Pa
         by_phase = (f"{phase} {time_words(time, not step.is_partial)}" for phase, time in times)
         lines += sentence(", ".join(by_phase), width, 2)
     return lines
+
+
+def _part_name(part: PlannedPart) -> str:
+    return part.part.name + f" × {part.cost.layers}" * (part.cost.layers > 1)
 
 
 def _padding_lines(step: ModelStep, width: int) -> list[Text]:
@@ -315,12 +331,12 @@ def _part_lines(part: PlannedPart, mesh: Mesh, width: int, palette: Palette) -> 
         for (phase, op, axes), steps in groups.items()
         if phase == wanted
     ]
-    runs = f" × {part.cost.layers}" if part.cost.layers > 1 else ""
-    lines = [Text.assemble("  ", (f"{part.part.name}{runs}", "bold"), "" if rows else "  nothing is sent")]
-    wide = columns(rows, width, 4, {2, 3})
+    lines = [Text.assemble("  ", (_part_name(part), "bold"), "" if rows else "  nothing is sent")]
+    head = ("", "", ">", ">")
+    wide = columns(rows, width, 4, head)
     if wide is not None:
         return lines + wide
-    narrow = table([row[:-1] for row in rows], width, 4, {2, 3})
+    narrow = table([row[:-1] for row in rows], width, 4, head)
     if len(narrow) > len(rows):
         return lines + narrow
     for line, row in zip(narrow, rows, strict=True):
@@ -378,7 +394,11 @@ def change_lines(change: ModelChange, width: int, palette: Palette) -> list[Text
         ]
         for one in change.collectives
     ]
-    lines += [*table(moved, width, 2), *table(memory, width, 2), *table(sent, width, 2, {3, 4})]
+    lines += [
+        *table(moved, width, 2),
+        *table(memory, width, 2),
+        *table(sent, width, 2, ("", "", "", ">", ">")),
+    ]
     if before.step is not None and after.step is not None:
         took = (before.step.seconds, after.step.seconds)
         waited = (before.step.communication_seconds, after.step.communication_seconds)
@@ -423,11 +443,10 @@ def checkpoint_lines(restore: Restore, width: int, palette: Palette, verbose: bo
         for one in (ordered if verbose else ordered[:MOST])
         for own in (one.array.first.parameter,)
     ]
-    restored, held = ("restored", "held") if is_moved else ("", "")
-    heads = ("array", "shape", "saved", restored, "per device", "copies", held)
-    lines += table(rows, width, 0, {4, 5, 6}, heads, ((5,), (5, 6)), style="dim")
-    if left := len(ordered) - len(rows):
-        lines.append(Text(f"and {plural(left, 'more row')}", "dim"))
+    restored, held = ("restored", ">held") if is_moved else ("", "")
+    heads = ("array", "shape", "saved", restored, ">per device", ">copies", held)
+    lines += table(rows, width, 0, heads, giving_way("copies", "held"), style="dim")
+    lines += rest_line(len(ordered) - len(rows), "more row")
     return lines + (rule_lines(split, width) if is_moved else [])
 
 

@@ -30,7 +30,6 @@ from shardviz.render.plan_view import (
     NUMBER,
     OPERATION,
     REASON_INDENT,
-    RIGHT,
     TIME,
     StepRow,
     case_lines,
@@ -71,7 +70,7 @@ class PlanTable:
         lines: list[Text] = []
         if self._is_full or repeated_work(self._plan) is not None:
             lines += case_lines(self._plan, self._width)
-        lines.append(self._joined([Text(heading, "dim") for heading in HEADINGS]))
+        lines.append(self._joined([Text(heading.removeprefix(">"), "dim") for heading in HEADINGS]))
         span = range(0)
         for number in range(1, len(self._cost.steps) + 1):
             run = self._runs.get(number, range(0))
@@ -124,7 +123,7 @@ class PlanTable:
         widest[BAR] = LEAST_BAR * (self._longest > 0 and not self._is_quiet)
         widest[TIME] *= not self._is_quiet
         widest[BECOMES] *= self._is_full
-        widths = {i: max(wide, len(HEADINGS[i])) for i, wide in enumerate(widest) if wide}
+        widths = {i: max(wide, len(HEADINGS[i].removeprefix(">"))) for i, wide in enumerate(widest) if wide}
 
         def spare() -> int:
             return self._width - INDENT - sum(widths.values()) - GAP * (len(widths) - 1)
@@ -163,7 +162,7 @@ class PlanTable:
         for index, (column, width) in enumerate(self._widths.items()):
             cell = cells[column].copy()
             cell.truncate(width, overflow="ellipsis")
-            cell.align("right" if column in RIGHT else "left", width)
+            cell.align("right" if HEADINGS[column].startswith(">") else "left", width)
             line.append(" " * GAP * bool(index)).append_text(cell)
         line.rstrip()
         return line

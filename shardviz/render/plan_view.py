@@ -82,9 +82,8 @@ def time_words(duration: float | None, is_known: bool) -> str:
     return AT_LEAST * (not is_known) + seconds(duration or 0.0)
 
 
-HEADINGS = ("", "step", "", "moves", "time", "", "bound")
+HEADINGS = ("", "step", "", ">moves", ">time", "", "bound")
 NUMBER, OPERATION, BECOMES, MOVED, TIME, BAR, BOUND = range(len(HEADINGS))
-RIGHT = frozenset({MOVED, TIME})
 LEFT_OUT = {BECOMES: 28, BAR: 20, MOVED: 16}
 """The columns that narrower tables do without, in this order: each where the operation would else be cut to
 fewer columns than these."""
@@ -238,13 +237,13 @@ def plan_view(
     cells = [[row.cells[column] for column in shown] for row in rows.values()]
     for row, own in zip(rows.values(), cells, strict=True):
         own[OPERATION] = row.operation if verbose or row.is_statement else row.short
-    right = [index for index, column in enumerate(shown) if column in RIGHT]
+    head = [">" * HEADINGS[column].startswith(">") for column in shown]
     # A row that is wider than the page does not take the others out of their columns.
     widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)]
     others = [wide for column, wide in enumerate(widths) if wide and column != OPERATION]
     room = width - INDENT - sum(others) - GAP * len(others)
     fitting = [index for index, row in enumerate(cells) if row[OPERATION].cell_len <= room]
-    texts = columns([cells[index] for index in fitting], width, INDENT, right) or []
+    texts = columns([cells[index] for index in fitting], width, INDENT, head) or []
     aligned = dict(zip(fitting, texts, strict=True))
     left = max((line.cell_len for line in texts), default=0) + GAP
     lines = [*case_lines(plan, width, time), *(meaning_lines(plan, width) if verbose else ())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
@@ -16,7 +16,7 @@ from shardviz.planner.problem import Problem
 from shardviz.planner.ranking import Candidate
 from shardviz.render.caption import collectives_text
 from shardviz.render.cost_view import machine_words, overtaking_words
-from shardviz.render.lines import GAP, Cell, as_text, fitting_columns, records, sentence, shelve, table
+from shardviz.render.lines import GAP, Cell, as_text, columns, giving_way, records, sentence, shelve, table
 from shardviz.render.palette import BEST, Palette
 from shardviz.render.plan_view import AT_LEAST, headline, plan_view, statement_lines, time_words
 from shardviz.units import flops, human_bytes, seconds
@@ -87,15 +87,15 @@ def _in_columns(
 ) -> list[Text]:
     """The table under the plans' names, collectives in or below it; else the names above, without ratios."""
     of_layers = f"one of {layers:,} layers" if layers > 1 else ""
-    head = (of_layers, *names)
-    if texts := fitting_columns([*figures, last], width, 0, {1, 2, 3}, head):
+    head = (of_layers, *map(">{}".format, names), ">")
+    if texts := columns([*figures, last], width, 0, head):
         return texts
-    if texts := fitting_columns(figures, width, 0, {1, 2, 3}, head):
+    if texts := columns(figures, width, 0, head):
         return [*texts, *records([last], width)]
     lines = []
     for called, name, done in zip(ORDINALS, names, last[1:], strict=True):
         lines += sentence(f"{name}: {done}", width, lead=f"{called}  ")
-    return lines + table([row[:3] for row in figures], width, 0, {1, 2}, (of_layers, *ORDINALS))
+    return lines + table([row[:3] for row in figures], width, 0, (of_layers, *map(">{}".format, ORDINALS)))
 
 
 _FIGURES: tuple[tuple[str, Callable[[PlanCost], float], Callable[[float], str]], ...] = (
@@ -118,12 +118,8 @@ def collective_counts(cost: PricedPlan) -> str:
     return ", ".join(op if count == 1 else f"{count} {op}" for op, count in counts.items()) or "none"
 
 
-HEADINGS = ("", "", "specs", "time", "bound", "sent", "memory", "work", "collectives", "case")
-RANKING_RIGHT = frozenset({0, 3, 5, 6, 7})
-GIVING_WAY: Sequence[Collection[int]] = [
-    *(range(stop, 10) for stop in (9, 8, 7)),
-    *({4, *range(stop, 10)} for stop in (7, 6)),
-]
+HEADINGS = (">", "", "specs", ">time", "bound", ">sent", ">memory", ">work", "collectives", "case")
+GIVING_WAY = giving_way("case", "collectives", "work", "bound", "memory", "sent")
 """The cases follow from the collectives, and these from the specs, so they go first; then work and bound."""
 TOO_LARGE = "!"
 
@@ -139,7 +135,7 @@ def ranking_view(
     """The first `limit` candidates, what marks mean, how many more there are; if `verbose`, assumptions."""
     shown = candidates[:limit]
     rows = _ranking_cells(shown, palette)
-    giving_way = GIVING_WAY[: 2 if verbose else None]
+    without = GIVING_WAY[: 2 if verbose else 5]
     first = candidates[0].cost
     words = []
     if any(one.cost.unknown for one in candidates):
@@ -162,7 +158,7 @@ def ranking_view(
         *headline(problem, width, palette),
         *statement_lines(problem, width),
         Text(),
-        *(fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, giving_way) or records(rows, width)),
+        *(columns(rows, width, 0, HEADINGS, without) or records(rows, width)),
         *sentence(" ".join(words), width, style="dim"),
     ]
 
@@ -170,7 +166,7 @@ def ranking_view(
 def ranking_rows(candidates: Sequence[Candidate], width: int, palette: Palette) -> list[Text]:
     """The heads of the columns that fit, then a line for each candidate."""
     rows = _ranking_cells(candidates, palette)
-    texts = fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, [*GIVING_WAY, range(4, 10)])
+    texts = columns(rows, width, 0, HEADINGS, GIVING_WAY)
     return texts or [Text("specs  time", "bold"), *(Text("  ").join(map(as_text, row[2:4])) for row in rows)]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import compress
 from statistics import median
 
 from rich.text import Text
@@ -15,7 +16,7 @@ from shardviz.profiles.collective_timing import CollectiveTiming
 from shardviz.profiles.device_operations import DeviceActivity
 from shardviz.profiles.profile import Profile
 from shardviz.render.caption import axes_text
-from shardviz.render.lines import Cell, sentence, sentences, table
+from shardviz.render.lines import Cell, giving_way, rest_line, sentence, sentences, table
 from shardviz.render.palette import Palette
 from shardviz.render.times.gantt import FIGURED
 from shardviz.render.times.report import note_lines, percent, stacked_pictures, total_lines, totals_table
@@ -27,9 +28,6 @@ MOST_DEVICES, MOST_STEPS = 16, 12
 MOST, FEW = 20, 5
 """Collectives that are listed in full, and on a short page; --json has all."""
 _FILE = re.compile(r".*/([^/]+:\d+)")
-_GIVING_WAY = ("min to max", "source", "algbw", "runs", "bytes")
-"""Columns that narrower pages are without, the first ones first."""
-_LEFT = frozenset(("collective", "axes", "source"))
 _PARTS: dict[str, Callable[[DeviceActivity], float]] = {
     "total": lambda activity: activity.seconds,
     "compute": lambda activity: activity.compute,
@@ -52,7 +50,7 @@ def profile_view(profile: Profile, width: int, palette: Palette, verbose: bool =
         rows = [_activity_cells(device.device, [device]) for device in devices[:MOST_DEVICES]]
         rows += [_activity_cells("median", devices)] * (len(devices) > 1)
         lines = _activity_table("device", rows, profile, width)
-        lines += _rest(len(devices) - MOST_DEVICES, "device")
+        lines += rest_line(len(devices) - MOST_DEVICES, "device", 2, ELSEWHERE)
         if _has_copies(profile):
             words = "copies: time in which data only moves within device memory or to and from the host"
             lines += sentence(words, width, 2, style="dim")
@@ -136,7 +134,7 @@ def _step_lines(profile: Profile, width: int) -> list[Text]:
     if len(profile.devices) > 1:
         words = "total: first device start to last device end; all else, shares too: medians over devices"
         lines += sentence(words, width, 2, style="dim")
-    return [*lines, *_rest(len(steps) - MOST_STEPS, "shorter step")]
+    return [*lines, *rest_line(len(steps) - MOST_STEPS, "shorter step", 2, ELSEWHERE)]
 
 
 def _has_copies(profile: Profile) -> bool:
@@ -146,12 +144,10 @@ def _has_copies(profile: Profile) -> bool:
 def _activity_table(name: str, rows: Sequence[Sequence[Cell]], profile: Profile, width: int) -> list[Text]:
     """A table, with a column of copies where a device has any; then narrow pages are without communication,
     of which what is exposed stays."""
-    head = [name, *_PARTS]
-    communication, copies = head.index("communication"), head.index("copies")
-    if not _has_copies(profile):
-        head[copies] = ""
-        rows = [["" if index == copies else cell for index, cell in enumerate(row)] for row in rows]
-    return table(rows, width, 2, range(1, 7), head, [[communication]] if head[copies] else ())
+    shown = [part != "copies" or _has_copies(profile) for part in _PARTS]
+    head = [name, *(f">{part}" for part in compress(_PARTS, shown))]
+    rows = [[row[0], *compress(row[1:], shown)] for row in rows]
+    return table(rows, width, 2, head, [["communication"]] if all(shown) else ())
 
 
 def _activity_cells(name: str, activities: Sequence[DeviceActivity]) -> list[Cell]:
@@ -165,8 +161,7 @@ def _activity_cells(name: str, activities: Sequence[DeviceActivity]) -> list[Cel
     return cells
 
 
-def _rest(count: int, name: str) -> list[Text]:
-    return [Text(f"  and {plural(count, name)}, which --json lists", "dim")] * (count > 0)
+ELSEWHERE = ", which --json lists"
 
 
 def _timing_lines(profile: Profile, width: int, palette: Palette, verbose: bool) -> list[Text]:
@@ -176,15 +171,10 @@ def _timing_lines(profile: Profile, width: int, palette: Palette, verbose: bool)
         return []
     rows = [_timing_cells(timing, profile, palette) for timing in shown]
     names = [name for name in rows[0] if any(row[name] for row in rows)]
-    right = [index for index, name in enumerate(names) if name not in _LEFT]
-    without = [
-        [index for index, name in enumerate(names) if name in _GIVING_WAY[:count]]
-        for count in range(1, len(_GIVING_WAY) + 1)
-    ]
-    told = ["" if name in _LEFT else f" {name}" for name in names]
-    cells = [[row[name] for name in names] for row in rows]
-    lines = table(cells, width, 2, right, names, without, told)
-    lines += _rest(len(profile.collectives) - len(shown), "collective")
+    told = [name.replace(">", " ") if name.startswith(">") else "" for name in names]
+    without = giving_way("min to max", "source", "algbw", "runs", "bytes")
+    lines = table([[row[name] for name in names] for row in rows], width, 2, names, without, told)
+    lines += rest_line(len(profile.collectives) - len(shown), "collective", 2, ELSEWHERE)
     if not verbose:
         return lines
     words = "time: from the last device's start to the last device's end; waited: the time before"
@@ -217,15 +207,15 @@ def _timing_cells(timing: CollectiveTiming, profile: Profile, palette: Palette) 
     return {
         "collective": Text.assemble((label, "bold"), (other, "dim")),
         "axes": axes,
-        "bytes": Text("" if collective is None else human_bytes(collective.bytes)),
-        "runs": runs,
-        "time": Text(human_seconds(timing.seconds), "bold"),
-        "min to max": Text(f"{human_seconds(timing.least)} to {human_seconds(timing.most)}"),
-        "algbw": Text(measured_rate(timing.algbw) if timing.algbw else ""),
-        "busbw": Text(measured_rate(timing.busbw) if timing.busbw else ""),
-        "predicted": predicted,
-        "waited": Text("?", "bold") if timing.waited is None else Text(human_seconds(timing.waited)),
-        "exposed": Text(human_seconds(timing.exposed)),
+        ">bytes": Text("" if collective is None else human_bytes(collective.bytes)),
+        ">runs": runs,
+        ">time": Text(human_seconds(timing.seconds), "bold"),
+        ">min to max": Text(f"{human_seconds(timing.least)} to {human_seconds(timing.most)}"),
+        ">algbw": Text(measured_rate(timing.algbw) if timing.algbw else ""),
+        ">busbw": Text(measured_rate(timing.busbw) if timing.busbw else ""),
+        ">predicted": predicted,
+        ">waited": Text("?", "bold") if timing.waited is None else Text(human_seconds(timing.waited)),
+        ">exposed": Text(human_seconds(timing.exposed)),
         "source": Text("" if collective is None else _FILE.sub(r"\1", collective.source), "dim"),
     }
 

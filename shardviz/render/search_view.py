@@ -15,7 +15,7 @@ from shardviz.planner.search.meshes import without_ones
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.command_lines import command_lines
 from shardviz.render.cost_view import matmul_words, overtaking_words, own_words
-from shardviz.render.lines import Cell, fitting_columns, records, sentence, table
+from shardviz.render.lines import Cell, columns, giving_way, records, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import AT_LEAST, time_words
 from shardviz.sharding import Mesh
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shardviz.models.serving import ServedMesh
     from shardviz.reports.trials import CompiledSharding
 
-HEADINGS = ("", "mesh", "step", "compute", "exposed", "memory", "bound", "MFU", "communication")
+HEADINGS = (">", "mesh", ">step", ">compute", ">exposed", ">memory", "bound", ">MFU", "communication")
 OVERLAP_WORDS = {
     "none": "a step is the sum of its work and its communication",
     "parameters": "only parameter and gradient communication is assumed to overlap",
@@ -77,8 +77,8 @@ def compiled_view(
         told = (row.seconds, sharding.seconds, row.work, row.exposed)
         times = ("–" if time is None else seconds(time) for time in told)
         cells.append([(str(number), "dim"), _mesh_text(sharding.mesh, palette), *times])
-    head = ("", "mesh", "compiled", "estimate", "compute", "exposed")
-    lines = [Text(), *table(cells, width, 0, {0, 2, 3, 4, 5}, head)]
+    head = (">", "mesh", ">compiled", ">estimate", ">compute", ">exposed")
+    lines = [Text(), *table(cells, width, 0, head)]
     for row in rows:
         number = answer.found.index(row.found) + 1
         said = [f"{name} is {seconds(real)}, not {seconds(ours)}" for name, ours, real in row.differences]
@@ -164,8 +164,8 @@ def _served_lines(served: Sequence[ServedMesh], width: int, palette: Palette) ->
         rate = "?" if speed is None else f"{speed:,.0f}"
         figures = (*took, rate, human_bytes(decode.memory), decode.bound)
         rows.append([(str(number), "dim"), _mesh_text(found.mesh, palette), *figures])
-    heads = ("", "mesh", "a token", "a prompt", "tokens/s per device", "memory", "bound")
-    return table(rows, width, 0, {0, 2, 3, 4, 5}, heads, ((6,), (3, 6), (3, 5, 6)))
+    heads = (">", "mesh", ">a token", ">a prompt", ">tokens/s per device", ">memory", "bound")
+    return table(rows, width, 0, heads, giving_way("bound", "a prompt", "memory"))
 
 
 def _may_fit(sharding: MeshSharding) -> bool:
@@ -181,10 +181,10 @@ def found_rows(
     told = zip(numbers or range(1, 1 + len(shardings)), shardings, strict=False)
     rows = [_cells(number, sharding, palette) for number, sharding in told]
     for stop in STOPS:
-        lines = fitting_columns([row[:stop] for row in rows], width, 0, {0, 2, 3, 4, 5, 7}, HEADINGS[:stop])
+        lines = columns([row[:stop] for row in rows], width, 0, HEADINGS[:stop])
         if lines is not None:
             return lines, stop
-    head = [Text(heading, "bold") for heading in HEADINGS[:stop]]
+    head = [Text(heading.removeprefix(">"), "bold") for heading in HEADINGS[:stop]]
     return [Text("\n").join(records([row[:stop]], width)) for row in (head, *rows)], stop
 
 
@@ -249,7 +249,7 @@ def sharding_lines(
     hidden = figures[len(figures) if shown is None else shown :]
     if is_served:
         arguments &= answer.question.roles.parameters
-    named = [Text.assemble((heading, "dim"), " ", cell) for heading, cell in hidden if cell]
+    named = [Text.assemble((heading.removeprefix(">"), "dim"), " ", cell) for heading, cell in hidden if cell]
     lines += records([named] * bool(named), width, 3)
     for lead, is_argument in (("arguments", True), ("results", False)):
         specs = [

@@ -41,7 +41,7 @@ def sweep_view(sweep: Sweep, width: int, palette: Palette, verbose: bool = False
     mark = (COMMUNICATION, _communication_style(sweep, palette))
     communication = Text.assemble(mark, " communication over ")
     legend = [Text.assemble((COMPUTE, "bold"), " compute"), communication + names if sent else Text()]
-    heads = (sweep.name, "compute", "communication", "sent")
+    heads = [f">{head}" for head in (sweep.name, "compute", "communication", "sent")]
     return [
         *headline(sweep.problem, width, palette),
         *sentences(_words(sweep), width),
@@ -49,7 +49,7 @@ def sweep_view(sweep: Sweep, width: int, palette: Palette, verbose: bool = False
         *chart_lines(sweep, width, palette),
         Text(),
         *table([legend], width),
-        *([Text(), *table(rows, width, 0, range(4), heads), Text()] if verbose else ()),
+        *([Text(), *table(rows, width, 0, heads), Text()] if verbose else ()),
         *sentence(machine_words(sweep.costs[0]), width, style="dim"),
     ]
 

@@ -20,7 +20,7 @@ CELLS = {
     "print(found)": "stream",
     # A picture that is drawn into a text goes nowhere else.
     "from shardviz.render.exports import Subject\n"
-    "from shardviz.render.exports.svg import svg\n"
+    "from shardviz.render.exports.pictures import svg\n"
     "plan = shardviz.explain('ij,jk->ik', specs='XY,Y_', target='none').plan\n"
     "len(svg(Subject(plan, 'a plan')))": "execute_result",
 }

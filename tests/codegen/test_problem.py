@@ -18,7 +18,7 @@ from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
 from shardviz.planner.problem.jax_code import dtype_code
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.render.page import highlighted
+from shardviz.render.lines import highlighted
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
 from shardviz.stepping.plan_step import question_of_step

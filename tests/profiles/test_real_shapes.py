@@ -16,7 +16,7 @@ from shardviz.profiles.profile import Profile, profile_of
 from shardviz.profiles.trace_files import read_trace
 from shardviz.profiles.xplane import device_ids, xplane_events
 from shardviz.render.exports import Subject
-from shardviz.render.exports.svg import svg
+from shardviz.render.exports.pictures import svg
 from shardviz.render.palette import PLAIN
 from shardviz.render.profile_view import profile_view
 from tests.profiles.traces import (

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from shardviz.collectives.algorithms import schedules_for
 from shardviz.collectives.schedule import Pattern
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable
 from shardviz.render.rounds.pieces import FORMS
+from shardviz.render.rounds.step_view import MAX_ROWS, BufferTable
 from shardviz.stepping.collective_run import CollectiveRun
 
 RunOf = Callable[..., CollectiveRun]

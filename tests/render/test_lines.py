@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.style import Style
 from rich.text import Span, Text
 
-from shardviz.render.lines import columns, records, sentence, table, trimmed
+from shardviz.render.lines import columns, giving_way, records, sentence, table, trimmed
 from shardviz.render.palette import PLAIN, TRUECOLOR
 
 ROWS = [
@@ -22,7 +22,27 @@ def plain(lines: list[Text] | None) -> list[str] | None:
 
 
 def test_columns_line_up_and_empty_ones_take_no_room() -> None:
-    assert plain(columns(ROWS, 40, 1, frozenset({0, 3}))) == ["  1  einsum       0", " 22  psum    65,536"]
+    assert plain(columns(ROWS, 40, 1, (">", "", "", ">"))) == ["  1  einsum       0", " 22  psum    65,536"]
+
+
+def test_narrower_tables_are_without_the_columns_that_give_way_first() -> None:
+    head = (">", "step", "note", ">bytes")
+    rows = [["1", "einsum", "long words", "0"], ["22", "psum", "", "65,536"]]
+    wide = [
+        "    step    note         bytes",
+        " 1  einsum  long words       0",
+        "22  psum                65,536",
+    ]
+    assert plain(columns(rows, 30, 0, head, giving_way("note", "bytes"))) == wide
+    narrow = ["    step     bytes", " 1  einsum       0", "22  psum    65,536"]
+    assert plain(columns(rows, 29, 0, head, giving_way("note", "bytes"))) == narrow
+    assert plain(columns(rows, 17, 0, head, giving_way("note", "bytes"))) == [
+        "    step",
+        " 1  einsum",
+        "22  psum",
+    ]
+    assert columns(rows, 9, 0, head, giving_way("note", "bytes")) is None
+    assert table([], 40, 0, head) == []
 
 
 def test_columns_that_do_not_fit_become_records() -> None:

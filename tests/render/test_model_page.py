@@ -8,7 +8,7 @@ import pytest
 
 import shardviz
 from shardviz.render.caption import split_text
-from shardviz.render.page import plain_text
+from shardviz.render.lines import plain_text
 from shardviz.render.palette import TRUECOLOR
 from shardviz.sharding import Mesh, PartitionSpec
 

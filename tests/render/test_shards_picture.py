@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.rounds.step_view import final_picture, shards_picture
+from shardviz.render.rounds.device_values import final_picture, shards_picture
 from shardviz.stepping.collective_run import CollectiveRun
 
 RunOf = Callable[..., CollectiveRun]

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.render.exports import Subject, html
-from shardviz.render.exports.svg import svg
+from shardviz.render.exports import Subject, pictures
+from shardviz.render.exports.pictures import svg
 from tests.render.timelines import LAYER, long_timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -38,13 +38,13 @@ def test_a_picture_of_many_operations_stays_small() -> None:
 def test_names_are_escaped() -> None:
     hostile = replace(LAYER, title='</script><b onclick="x">', machine="a&b")
     ElementTree.fromstring(svg(subject(hostile, title=hostile.title)))
-    page = html.html(subject(hostile, title=hostile.title))
+    page = pictures.html(subject(hostile, title=hostile.title))
     assert "<script" not in page
     assert "<b onclick" not in page
 
 
 def test_a_page_tells_what_the_terminal_does() -> None:
-    page = html.html(subject(LAYER, LAYER, title="two of them", command="shardviz hlo layer.txt --time"))
+    page = pictures.html(subject(LAYER, LAYER, title="two of them", command="shardviz hlo layer.txt --time"))
     assert page.count("<h2") == 2
     assert page.count("critical path") == 4
     assert not re.search(r"(href|src)=|https?://", re.sub(r"xmlns\S+", "", page))
@@ -52,7 +52,7 @@ def test_a_page_tells_what_the_terminal_does() -> None:
 
 def test_fifty_thousand_operations_fit_on_a_page(monkeypatch) -> None:
     many = subject(long_timeline(50_000))
-    assert len(html.html(many)) < html.MAX_CHARACTERS
-    monkeypatch.setattr(html, "MAX_CHARACTERS", 1_000)
+    assert len(pictures.html(many)) < pictures.MAX_CHARACTERS
+    monkeypatch.setattr(pictures, "MAX_CHARACTERS", 1_000)
     with pytest.raises(QuestionError, match=r"the page would have [\d,]+ characters"):
-        html.html(many)
+        pictures.html(many)

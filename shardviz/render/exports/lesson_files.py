@@ -14,7 +14,7 @@ from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import typed_form
 from shardviz.lessons.measures.subject import resolve_once
 from shardviz.render.exports import subject_of, template
-from shardviz.render.exports.html import Styles, document, part_html
+from shardviz.render.exports.pictures import Styles, document, part_html
 from shardviz.render.exports.script import notebook_of
 from shardviz.render.exports.sections import sections
 from shardviz.render.lesson_view import stage_facts

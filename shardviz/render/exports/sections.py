@@ -62,7 +62,7 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
 
         return [Section("Cost over sizes", sweep_view(shown, width, palette))]
     if isinstance(shown, TrialTable):
-        from shardviz.render.programs.trials_view import trials_view
+        from shardviz.render.programs.program_view import trials_view
 
         return [Section("Combinations", trials_view(shown, width))]
     if isinstance(shown, tuple):

@@ -177,7 +177,7 @@ def layout_view(layout: Layout, width: int, palette: Palette, devices: bool = Fa
                 held = ", ".join(f"{start}:{stop}" for start, stop in device.slices)
                 shard = (f" {glyph(device.shard)} ", palette.shard(device.shard))
                 rows[-1][2:] = shard, f"{layout.array.name}[{held}]"
-        lines += [Text(), *table(rows, width, 0, {0}, ("device", "mesh", "shard", "holds"))]
+        lines += [Text(), *table(rows, width, 0, (">device", "mesh", "shard", "holds"))]
         if (more := len(layout) - LISTED) > 0:
             lines += sentence(f"and {plural(more, 'more device')}: --json lists all", width, style="dim")
     for line in lines:

@@ -9,9 +9,8 @@ from pathlib import PurePath
 
 from rich.text import Text
 
-from shardviz.errors import plural
 from shardviz.render.caption import split_text
-from shardviz.render.lines import Cell, sentence, table
+from shardviz.render.lines import Cell, giving_way, rest_line, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.reports.arrays import ArrayKind, ProgramArray, alike_arrays
 from shardviz.reports.entries import common_name, numberless
@@ -33,7 +32,7 @@ MOST = 6
 """Rows of a kind on a page that was not asked for more."""
 FEW = 8
 """Wastes, and arrays of a failure, on such a page."""
-HEADINGS = ("", "shape", "spec", "", "per device", "copies", "line")
+HEADINGS = ("", "shape", "spec", "", ">per device", ">copies", "line")
 
 
 def array_lines(
@@ -47,21 +46,19 @@ def array_lines(
         held = sum(one.bytes for group in groups for one in group)
         lines += [Text(), *sentence(f"  {human_bytes(held)} per device", width, lead=TITLES[kind])]
         rows = [_cells(group, mesh, palette) for group in shown]
-        lines += table(rows, width, 2, {4, 5}, HEADINGS, ((6,), (6, 1)))
-        if rest := groups[len(shown) :]:
-            left = sum(one.bytes for group in rest for one in group)
-            lines.append(Text(f"  and {plural(len(rest), 'more row')}, {human_bytes(left)}", "dim"))
+        lines += table(rows, width, 2, HEADINGS, giving_way("line", "shape"))
+        left = sum(one.bytes for group in groups[len(shown) :] for one in group)
+        lines += rest_line(len(groups) - len(shown), "more row", 2, f", {human_bytes(left)}")
     # A line for each mark, the most bytes first.
     marked = [(mark, group) for group in alike_arrays(arrays) for mark in group[0].marks]
     marked.sort(key=lambda pair: -pair[0].bytes * len(pair[1]))
     lines += [Text(), Text("waste", "bold")] if marked else []
-    for mark, group in marked if verbose else marked[:FEW]:
+    few = marked if verbose else marked[:FEW]
+    for mark, group in few:
         wasted = f", {human_bytes(mark.bytes * len(group))} per device" if mark.bytes else ""
         place = f" ({PurePath(group[0].source).name})" if group[0].source else ""
         lines += sentence(f"{mark.words}{wasted}", width, 2, f"{mark.kind}: {_name(group)}{place}: ")
-    if (more := len(marked) - FEW) > 0 and not verbose:
-        lines.append(Text(f"  and {plural(more, 'more')}", "dim"))
-    return lines
+    return lines + rest_line(len(marked) - len(few), "more", 2)
 
 
 def _cells(group: Sequence[ProgramArray], mesh: Mesh, palette: Palette) -> list[Cell]:
@@ -108,8 +105,7 @@ def out_of_memory_lines(failures: Sequence[OutOfMemory], width: int, verbose: bo
             )
             for group in (ordered if verbose else ordered[:FEW])
         ]
-        head = ("bytes", "padding", "largest arrays", "", "line") if rows else ()
-        lines += table(rows, width, 2, {0, 1}, head, ((3,),), ("", " padding", "", "", ""))
-        if left := len(ordered) - len(rows):
-            lines.append(Text(f"  and {plural(left, 'more row')}", "dim"))
+        head = (">bytes", ">padding", "largest arrays", "", "line")
+        lines += table(rows, width, 2, head, (("",),), ("", " padding", "", "", ""))
+        lines += rest_line(len(ordered) - len(rows), "more row", 2)
     return lines

@@ -13,9 +13,9 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.hlo import HloModule, ShardyModule
 from shardviz.hlo.collective import Tally
-from shardviz.render.lines import Cell, fitting_columns, printable, records, sentence, sentences, table
+from shardviz.render.lines import Cell, columns, printable, records, sentence, sentences, table
 from shardviz.render.palette import PLAIN
-from shardviz.render.programs.collective_rows import RIGHT, rows_of
+from shardviz.render.programs.collective_rows import FLUSH, rows_of
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.times.live_memory import memory_report_lines
 from shardviz.render.times.report import brief_view
@@ -130,7 +130,7 @@ def changes_view(
         if was is not None or now is not None:
             rows.append([name, *("unknown" if each is None else written(each) for each in (was, now)), share])
     told = [[f"{name}:", f"{old} to {new}", share] for name, old, new, share in rows]
-    aligned = fitting_columns(rows, width, 0, {1, 2, 3}, ("", "before", "after", ""))
+    aligned = columns(rows, width, 0, ("", ">before", ">after", ">"))
     lines += [*(aligned or records(told, width)), Text()]
     shown = changes.changes[: MAX_CHANGES if verbose else FEW_CHANGES]
     if changes.changes:
@@ -208,13 +208,13 @@ def expectation_text(
     unmet = [tally for tally in tallies if not tally.is_met]
     what = "has other collectives than expected" if unmet else "cannot be read in full"
     lines = [Text(f"{_named(module, mesh)} {what}")]
-    rows = [["", "operation", "expected", "found"]]
+    rows = []
     for tally in tallies:
         expected = "any" if tally.expected is None else f"{tally.expected:,}"
         counted = [f"{tally.found:,}"] * bool(tally.found or not tally.uncounted)
         counted += [f"{tally.uncounted:,} in loops of unknown length"] * bool(tally.uncounted)
         rows.append(["" if tally.is_met else "≠", tally.name, expected, ", and ".join(counted)])
-    lines += [Text(), *table(rows, width, 2, {2})]
+    lines += [Text(), *table(rows, width, 2, ("", "operation", ">expected", "found"), style="")]
     matmuls = module.collective_matmuls if isinstance(module, HloModule) else ()
     for tally in unmet:
         # Equal ones in a row share a line.
@@ -224,7 +224,7 @@ def expectation_text(
             for row in rows_of([*those], mesh or NO_AXES, PLAIN, matmuls)
         ]
         lines += [Text(), Text(f"{tally.name}:" if found else f"no {tally.name}")]
-        lines += [*table(found[:MAX_ROWS], width, 2, RIGHT), *_more(len(found) - MAX_ROWS, "more line", 2)]
+        lines += [*table(found[:MAX_ROWS], width, 2, FLUSH), *_more(len(found) - MAX_ROWS, "more line", 2)]
     missing = any(
         tally.op == "reduce-scatter" and (tally.expected or 0) > tally.found and not tally.uncounted
         for tally in unmet
@@ -256,7 +256,7 @@ def excess_text(
         one = group.first.collective
         (row,) = rows_of([one], mesh or NO_AXES, PLAIN)
         rows.append([*row.cells[:2], runs, sent, waits, _place(one.source)])
-    lines += table(rows, WIDTH, 2, RIGHT)
+    lines += table(rows, WIDTH, 2, FLUSH)
     lines += _more(len(groups) - MAX_ROWS, "more line", 2)
     if report.timeline is not None:
         lines += brief_view(report.timeline, WIDTH, PLAIN)

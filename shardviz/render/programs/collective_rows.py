@@ -21,7 +21,8 @@ from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
 from shardviz.units import exact_bytes, human_bytes
 
-RIGHT = frozenset({2, 3})
+FLUSH = ("", "", ">", ">")
+"""The head of a table of rows, which has no words."""
 MAX_GROUPS = 2
 
 
@@ -85,7 +86,7 @@ def rows_of(
 
 def row_lines(rows: Sequence[CollectiveRow], width: int, tells_how: bool) -> list[Text]:
     """A line for each row, and below it, if `tells_how`, when it runs and by which algorithm."""
-    aligned = columns([row.cells for row in rows], width, 2, RIGHT)
+    aligned = columns([row.cells for row in rows], width, 2, FLUSH)
     lines: list[Text] = []
     for number, row in enumerate(rows):
         lines += records([row.cells], width, 2) if aligned is None else [aligned[number]]

@@ -13,7 +13,17 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.hlo import HloModule
 from shardviz.render.caption import axes_text
-from shardviz.render.lines import GAP, columns, printable, printable_line, records, sentence, table
+from shardviz.render.lines import (
+    GAP,
+    columns,
+    giving_way,
+    printable,
+    printable_line,
+    records,
+    rest_line,
+    sentence,
+    table,
+)
 from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import members_text, shapes, way_out
 from shardviz.render.programs.hlo_picture import NO_AXES
@@ -67,7 +77,7 @@ def rest_lines(report: ProgramReport, groups: Sequence[AlikeEntries], top: int |
         share = _share_of(known, sum(sent) if len(sent) == len(rest) else None, report)
         whole = "bytes" if report.timeline is None else "time"
         of_all = "" if share is None else f", {percent(share)} of the {whole}"
-        lines.append(Text(f"and {plural(len(rest), 'more line')}{of_all}", "dim"))
+        lines += rest_line(len(rest), "more line", more=of_all)
     left_out = len(report.entries) - sum(len(group.entries) for group in groups)
     if left_out:
         lines.append(Text(f"{plural(left_out, 'collective is', 'collectives are')} not shown", "dim"))
@@ -92,13 +102,10 @@ def sum_lines(report: ProgramReport, selection: Selection, width: int, palette: 
             if by == "axes" and cost.name:
                 names[-1] = axes_text(cost.name.split(", "), report.module.mesh or NO_AXES, palette)
         names += [Text("all")] * len(whole)
-        rows = [_figures(cost, report, "") for cost in (*shown, *whole)]
-        room = max(width - GAP - max(name.cell_len for name in (Text(title), *names)), 0)
-        cells = zip((Text(title, "bold"), *names), _fitting(rows, room), strict=True)
-        drawn = table([[name, *row] for name, row in cells], width, 0, range(1, len(HEADINGS) + 1))
-        lines += [Text(), *drawn]
-        if len(costs) > len(shown):
-            lines.append(Text(f"and {plural(len(costs) - len(shown), 'more line')}", "dim"))
+        head, rows = _figures((*shown, *whole), report, "")
+        cells = [[name, *row] for name, row in zip(names, rows, strict=True)]
+        lines += [Text(), *table(cells, width, 0, (title, *head), GIVING_WAY)]
+        lines += rest_line(len(costs) - len(shown), "more line")
     return lines + unknown_lines(report, entries, width)
 
 
@@ -134,7 +141,7 @@ def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, pa
         ops = ", ".join(dict.fromkeys(entry.collective.op for entry in report.entries))
         return sentence(f"the program has {ops}", width, lead="no such collective: ") if ops else []
     mesh = report.module.mesh or NO_AXES
-    figures = [_figures(group, report, "×") for group in groups]
+    head, figures = _figures(groups, report, "×")
     least = [max(LEAST_PLACE, len(_phase(group) + _line(group))) for group in groups]
     for with_shapes in (True, False) if width >= 100 else (False,):
         whats = []
@@ -146,14 +153,13 @@ def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, pa
                 whats[-1].append(f" {members}")
             whats[-1].append(way_out(one)).append(f"  {shapes(one)}" * with_shapes, "dim")
         longest = max(what.cell_len for what in whats)
-        rows = _fitting(figures, max(width - GAP - longest, 0))
-        cells = [[*row, what] for row, what in zip(rows, (Text("collective", "bold"), *whats), strict=True)]
-        lines = columns(cells, width, 0, range(len(rows[0])))
+        cells = [[*row, what] for row, what in zip(figures, whats, strict=True)]
+        lines = columns(cells, width, 0, (*head, "collective"), GIVING_WAY)
         taken = max((line.cell_len for line in lines or ()), default=width) + GAP
         if width - taken >= max(least):
             break
     if lines is None:
-        return records(cells[1:], width)
+        return records([[what] for what in whats], width)
     indent = max(taken - GAP - longest, GAP)
     drawn = [lines[0]]
     if width - taken >= min(least):
@@ -169,42 +175,28 @@ def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, pa
     return drawn
 
 
-HEADINGS = ("share", "exposed", "time", "runs", "sent")
-GIVING_WAY = ("time", "runs", "share", "exposed", "sent")
-"""The figures in the order in which a narrow page leaves them out."""
+GIVING_WAY = giving_way("time", "runs", "share", "exposed", "sent")
 
 
-def _figures(cost: AlikeEntries | CostSum, report: ProgramReport, times: str) -> dict[str, Text]:
-    more = " + ?" * bool(cost.unknown) if isinstance(cost, CostSum) else ""
-    share = _share_of(cost.exposed, cost.wire_bytes, report)
-    seconds = {} if report.timeline is None else {"exposed": cost.exposed, "time": cost.seconds}
-    return {
-        "share": Text("?" if share is None else percent(share)),
-        **{
-            name: Text("?", "bold")
-            if time is None
-            else Text(human_seconds(time))
-            if time
-            else Text("hidden", "dim")
-            for name, time in seconds.items()
-        },
-        "runs": Text("?" if cost.runs is None else f"{times}{cost.runs:,}{more}"),
-        "sent": Text("?" if cost.wire_bytes is None else human_bytes(cost.wire_bytes) + more),
-    }
-
-
-def _fitting(rows: Sequence[dict[str, Text]], room: int) -> list[list[Text]]:
-    """Headings and rows of the figures that fit `room` columns; the time only where some of it is hidden."""
-    names = [name for name in HEADINGS if name in rows[0]]
-    if "time" in names and all(row["time"].plain == row["exposed"].plain for row in rows):
-        names.remove("time")
-    widths = {name: max(len(name), *(row[name].cell_len for row in rows)) for name in names}
-    for name in GIVING_WAY:
-        if sum(widths.values()) + GAP * (len(widths) - 1) <= room:
-            break
-        widths.pop(name, None)
-    kept = [name for name in names if name in widths]
-    return [[Text(name, "bold") for name in kept], *([row[name] for name in kept] for row in rows)]
+def _figures(
+    costs: Sequence[AlikeEntries | CostSum], report: ProgramReport, times: str
+) -> tuple[list[str], list[list[Text]]]:
+    """The headings of figures, and their rows; the time only where some of it is hidden."""
+    rows = []
+    for cost in costs:
+        more = " + ?" * bool(cost.unknown) if isinstance(cost, CostSum) else ""
+        share = _share_of(cost.exposed, cost.wire_bytes, report)
+        row = {">share": Text("?" if share is None else percent(share))}
+        if report.timeline is not None:
+            for name, time in ((">exposed", cost.exposed), (">time", cost.seconds)):
+                known = Text(human_seconds(time)) if time else Text("hidden", "dim")
+                row[name] = Text("?", "bold") if time is None else known
+        row[">runs"] = Text("?" if cost.runs is None else f"{times}{cost.runs:,}{more}")
+        row[">sent"] = Text("?" if cost.wire_bytes is None else human_bytes(cost.wire_bytes) + more)
+        rows.append(row)
+    has_hidden = any(row[">time"].plain != row[">exposed"].plain for row in rows if ">time" in row)
+    head = [name for name in rows[0] if name != ">time" or has_hidden]
+    return head, [[row[name] for name in head] for row in rows]
 
 
 def _phase(group: AlikeEntries) -> str:
@@ -257,7 +249,8 @@ def why_lines(
     if not groups:
         return []
     lines = [Text(), Text("why", "bold")]
-    for group in groups[: selection.top]:
+    shown = groups[: selection.top]
+    for group in shown:
         # ``bwd all-reduce data  12 MiB in 4 collectives, step.py:9``: what all of a reason send in all runs,
         # how many they are, and the first line that they come from.
         one, many = group.first.collective, len(group.entries)
@@ -275,8 +268,7 @@ def why_lines(
         lines.append(printable_line(head))
         expected = " (expected)" if all(reason.is_expected for reason in group.reasons) else ""
         lines += sentence(f"{group.name}{expected}", width, 2)
-    more = len(groups[selection.top :]) if selection.top is not None else 0
-    return [*lines, Text(f"and {plural(more, 'more reason')}", "dim")] if more else lines
+    return lines + rest_line(len(groups) - len(shown), "more reason")
 
 
 def shape_lines(report: ProgramReport, selection: Selection, width: int, palette: Palette) -> list[Text]:
@@ -319,9 +311,7 @@ def rematerialization_lines(rematerializations: Sequence[Rematerialization], wid
     lines = [Text(), *sentence(f"{arrays} fully replicated in order to reshard {them}", width, style="bold")]
     for rematerialization in rematerializations[:8]:
         lines += _array_lines(rematerialization, width)
-    if (more := len(rematerializations) - 8) > 0:
-        lines.append(Text(f"and {plural(more, 'more array')}", "dim"))
-    return lines
+    return lines + rest_line(len(rematerializations) - 8, "more array")
 
 
 def log_lines(

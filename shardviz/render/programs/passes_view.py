@@ -6,17 +6,16 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from shardviz.errors import plural
 from shardviz.hlo.collective_changes import lacking
 from shardviz.hlo.dumps import PassStage
 from shardviz.hlo.mlir.shardings import ARGUMENT, RESULT, Axes
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import colour_axes
-from shardviz.render.lines import Cell, cut, printable_line, sentence, table
+from shardviz.render.lines import Cell, cut, printable_line, rest_line, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import headline
-from shardviz.render.programs.collective_rows import RIGHT, rows_of
+from shardviz.render.programs.collective_rows import FLUSH, rows_of
 from shardviz.reports.target_result import PassTrace
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import seconds, shaped
@@ -93,9 +92,7 @@ def _splits_lines(
             spec = _spec_text(split.before, (), problem.mesh, palette).append(" → ").append_text(spec)
         rows.append([(name, "bold"), (split.op, "dim"), shaped(split.dtype, split.shape), spec])
     lines = table(rows, width, INDENT)
-    if more := len(stage.splits) - len(shown):
-        lines.append(Text(f"{'':{INDENT}}and {plural(more, 'tensor')} more: --json lists all", "dim"))
-    return lines
+    return lines + rest_line(len(stage.splits) - len(shown), "tensor", INDENT, " more: --json lists all")
 
 
 def _spec_text(dims: Axes | None, unreduced: tuple[str, ...], mesh: Mesh, palette: Palette) -> Text:
@@ -116,8 +113,8 @@ def _collectives_lines(stage: PassStage, mesh: Mesh, width: int, palette: Palett
     matmuls = stage.collective_matmuls if is_last or not kept + len(gone) else ()
     with_when = is_last or any(collective.is_async for collective in (*gone, *new))
     rows = [(GONE, row) for row in rows_of(gone, mesh, palette)]
-    others = rows_of(stage.after if is_last else new, mesh, palette, matmuls)
-    rows += [(NEW if new else " ", row) for row in others]
+    after = rows_of(stage.after if is_last else new, mesh, palette, matmuls)
+    rows += [(NEW if new else " ", row) for row in after]
     cells = []
     for sign, row in rows:
         first = Text.assemble((f"{sign} ", "bold"), row.cells[0])
@@ -125,10 +122,9 @@ def _collectives_lines(stage: PassStage, mesh: Mesh, width: int, palette: Palett
         cells.append([first, *row.cells[1:], when, algorithm])
         for cell in cells[-1] if sign == GONE else ():
             cell.stylize("dim")
-    lines = table(cells, width, INDENT, RIGHT)
-    if (gone or new) and kept and not is_last:
-        lines.append(Text(f"{'':{INDENT}}  and {plural(kept, 'collective')} as before", "dim"))
-    return lines
+    lines = table(cells, width, INDENT, FLUSH)
+    others = kept if (gone or new) and not is_last else 0
+    return lines + rest_line(others, "collective", INDENT + 2, " as before")
 
 
 def diff_lines(diff: Sequence[str], width: int) -> list[Text]:

@@ -1,5 +1,6 @@
 """A program's collectives: totals first, then each in program order under its line; a function of the user's
-as targets compile it, one target's page, or a line for each of several; and the modules of a folder."""
+as targets compile it: one target's page, a line for each of several, or for each combination of values; what
+JAX accepts in place of one that it refuses; and the modules of a folder."""
 
 from __future__ import annotations
 
@@ -11,8 +12,18 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.hlo import HloModule, ShardyModule
 from shardviz.hlo.collective import totals
-from shardviz.render.lines import Cell, printable_line, records, sentence, sentences, shared, table
-from shardviz.render.palette import SIGNS, Palette
+from shardviz.render.lines import (
+    Cell,
+    bar,
+    giving_way,
+    printable_line,
+    records,
+    sentence,
+    sentences,
+    shared,
+    table,
+)
+from shardviz.render.palette import BEST, SIGNS, Palette
 from shardviz.render.programs.array_table import array_lines
 from shardviz.render.programs.collective_rows import parts_of_axes
 from shardviz.render.programs.cost_lines import (
@@ -27,13 +38,15 @@ from shardviz.render.programs.cost_lines import (
 from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_lines
 from shardviz.render.times.live_memory import buffer_lines, memory_report_lines, misfit_lines
 from shardviz.reports.entries import BY_COST, Selection
+from shardviz.reports.lowered_module import ShardingRefusal
 from shardviz.reports.program_report import DumpedModule, ProgramReport, TargetProgram
+from shardviz.reports.trials import OPTION, TrialTable
 from shardviz.reports.verdicts import WasteVerdict
 from shardviz.sharding import Mesh
 from shardviz.timeline.program_timeline import MemoryReport
 from shardviz.units import human_bytes, seconds
 
-HEADINGS = ("target", "collectives", "sent per device", "time", "exposed", "memory")
+HEADINGS = ("target", ">collectives", ">sent per device", ">time", ">exposed", ">memory")
 MOST = 16
 """Lines of collectives on a page that was not asked for more."""
 TOLD = ("", "× collectives", " sent", "", " exposed", " of memory")
@@ -140,7 +153,7 @@ def programs_view(
         if report.timeline is not None:
             exposed = sum(waits for _, waits in report.timeline.exposed_seconds)
             rows[-1][3:5] = seconds(report.timeline.seconds), seconds(exposed) if exposed else "0"
-    lines = table(rows, width, 0, range(1, 6), HEADINGS, told=TOLD)
+    lines = table(rows, width, 0, HEADINGS, told=TOLD)
     few = selection if verbose or selection.top is not None else replace(selection, top=FEW)
     for program, report in programs:
         is_refused = program.answer.status != "ok"
@@ -247,11 +260,9 @@ def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selecti
     rows = [_module_cells(str(file.number), file.module, [report], selection) for file, report in sending]
     if len(sending) > 1:
         rows.append(_module_cells("", "all", [report for _, report in sending], selection))
-    lines = []
-    if rows:
-        has_times = any(report.timeline is not None for _, report in sending)
-        head = ["", "module", "devices", "collectives", "sent per device", *["time"] * has_times]
-        lines = table(rows, width, 0, {0, 2, 3, 4, 5}, head)
+    has_times = any(report.timeline is not None for _, report in sending)
+    head = (">", "module", ">devices", ">collectives", ">sent per device", ">time" * has_times)
+    lines = table(rows, width, 0, head)
     whole = [report for _, report in read if not report.module.unread]
     if silent := [report for report in whole if not selection.chosen(report.entries)]:
         words = f"{plural(len(silent), 'module sends', 'modules send')} nothing"
@@ -285,3 +296,74 @@ def _module_cells(
         human_bytes(sum(total.wire_bytes for total in op_totals)) + more,
         seconds(sum(time.seconds for time in times)) if times else "",
     ]
+
+
+FIGURES = (">step", ">per sample", ">exposed", ">sent per device", ">memory", " ")
+LONG = 20
+"""Columns of a name: of a longer one, such as a flag of XLA, the end tells it apart."""
+WORDS = 5
+"""Lines of JAX's words that are shown unless all are asked for."""
+
+
+def trials_view(answer: TrialTable, width: int) -> list[Text]:
+    """The table, and below it the reasons why there is no program or no time."""
+    trials = answer.trials
+    short = [name.removeprefix(OPTION) for name in trials[0].values]
+    names = [name if len(name) <= LONG else f"…{name[1 - LONG :]}" for name in short]
+    memory = [one.answer.memory for one in trials if one.answer.memory is not None]
+    most = max((one.peak_bytes for one in memory), default=0)
+    rows: list[list[Cell]] = []
+    for one in trials:
+        is_refused = one.answer.status != "ok"
+        peak = None if one.answer.memory is None else one.answer.memory.peak_bytes
+        times = (one.seconds, one.sample_seconds, one.exposed_seconds)
+        rows.append([("✗", SIGNS["✗"]) if is_refused else (BEST * one.is_best, "bold"), *one.values.values()])
+        rows[-1] += ["" if each is None else seconds(each) for each in times]
+        rows[-1] += ["" if each is None else human_bytes(each) for each in (one.bytes_sent, peak)]
+        rows[-1].append((bar(peak or 0, most, 12), SIGNS["✗"] if is_refused else ""))
+    words = f"{plural(len(trials), 'combination')} on {answer.target}"
+    lines = sentence(words, width, lead=f"{answer.name}  ")
+    head = [word * any(row[i] for row in rows) for i, word in enumerate(("", *names, *FIGURES))]
+    lines += table(rows, width, 0, head, giving_way(" ", "sent per device", "exposed"))
+    values = [
+        " ".join(f"{name}={value}" for name, value in zip(short, one.values.values(), strict=True))
+        for one in trials
+    ]
+    errors = zip(values, (one.answer.error for one in trials), strict=True)
+    lines += shared(errors, width, 0, "✗ {}: ")
+    by = " per sample" if any(one.sample_seconds for one in trials) else ""
+    limit = f", of {human_bytes(memory[0].limit_bytes)}" if memory and memory[0].limit_bytes else ""
+    notes = [f"{BEST} Pareto-optimal: nothing faster{by} uses less memory."] * any(o.is_best for o in trials)
+    notes += [f"Memory is the compiler's peak per device{limit}."] * bool(memory)
+    notes += [f"No times: {words}." for words in dict.fromkeys(one.untimed for one in trials) if words]
+    return [*lines, *sentence(" ".join(notes), width, style="dim")]
+
+
+def refusal_view(refusal: ShardingRefusal, width: int, verbose: bool) -> list[Text]:
+    """The place, the types of the arrays, JAX's words, whole if `verbose`, and each change that JAX accepts:
+    what the whole program with it sends and takes on a target."""
+    lines = sentence(f"  {refusal.source}", width, lead=refusal.place)
+    lines += sentence("  ".join(refusal.types), width, 2)
+    words = sentences(refusal.words.splitlines(), width, 2)
+    if not verbose and len(words) > WORDS:
+        words[WORDS - 1 :] = [Text("  … -v shows all", "dim")]
+    lines += words
+    if not refusal.changes:
+        return [*lines, Text(), *sentence("JAX accepted no change that was tried.", width)]
+    priced = [change for change in refusal.changes if change.sent_bytes is not None]
+    shown = refusal.changes if verbose or not priced else priced
+    timed = any(change.seconds is not None for change in shown)
+    rows: list[list[Cell]] = []
+    for change in shown:
+        sent = "" if change.sent_bytes is None else human_bytes(change.sent_bytes)
+        took = "" if change.seconds is None else seconds(change.seconds)
+        peak = "" if change.peak_bytes is None else human_bytes(change.peak_bytes)
+        note = f"then {change.then}" if change.then else change.note
+        rows.append([sent, *[took] * timed, peak, change.code, (note, "dim")])
+    hidden = len(refusal.changes) - len(shown)
+    more = f" ({hidden} more lead to another refusal: -v)" * (hidden > 0)
+    target = f" The whole program with each, on {refusal.target}:" * bool(priced)
+    lines += [Text(), *sentence(f"JAX accepts these changes{more}.{target}", width)]
+    head = [">sent", *[">time"] * timed, ">peak", "in its place"]
+    told = [" sent", *[""] * timed, " peak", "", ""]
+    return [*lines, *table(rows, width, 2, head, told=told)]

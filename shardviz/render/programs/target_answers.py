@@ -13,17 +13,16 @@ from shardviz.errors import plural
 from shardviz.hardware.placement import Placement, axis_runs
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import spec_text
-from shardviz.render.lines import GAP, Cell, beside, cut, fitting_columns, records, sentence, sentences, table
+from shardviz.render.lines import GAP, Cell, beside, columns, cut, records, sentence, sentences, table
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.programs.collective_rows import has_schedule, parts_of_axes, row_lines, rows_of
 from shardviz.reports.target_result import TargetResult, bytes_sent, traffic_of
 from shardviz.sharding import Mesh
 from shardviz.units import exact_bytes, human_bytes, seconds, times
 
-HEADINGS = ("target", "result", "collectives", "bytes", "sent", "", "compile", "")
+HEADINGS = ("target", "result", "collectives", ">bytes", ">sent", "", ">compile", "")
 TOLD = ("", "", "", "", " sent", "", "", "")
 """The words after the cells where there is no room for headings."""
-RIGHT = frozenset({3, 4, 6})
 LEAST_CAUSE, INDENT = 12, 2
 """Columns that the cause of a difference takes at least beside a row, and its indent below it."""
 NO_DIFFERENCE = "as planned"
@@ -59,7 +58,7 @@ def targets_table(
     used = {column for row in rows for column, cell in enumerate(row) if cell}
     head = [heading if column in used else "" for column, heading in enumerate(HEADINGS)]
     rooms = (width - LEAST_CAUSE - 1, width)
-    fitted = (fitting_columns(rows, room, 0, RIGHT, head, ({6},)) for room in rooms)
+    fitted = (columns(rows, room, 0, head, (("compile",),)) for room in rooms)
     texts = next((texts for texts in fitted if texts), None)
     if texts is None:
         cells = []
@@ -228,7 +227,7 @@ def wait_lines(waits: Sequence[Wait], width: int, moving: bool) -> list[Text]:
         sign = "·" if wait.seconds is None else spinner(wait.seconds, moving)
         time = "" if wait.seconds is None else f"{wait.seconds:.1f} s"
         rows.append([Text.assemble(f"{sign} ", (wait.target, "bold")), (wait.stage, "dim"), (time, "dim")])
-    return table(rows, width, right={2})
+    return table(rows, width, 0, ("", "", ">"))
 
 
 class TargetTab(NamedTuple):

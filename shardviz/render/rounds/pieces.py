@@ -194,6 +194,8 @@ def cell_text(cell: PieceCell | None, width: int, form: LabelForm, bare: bool = 
     return Text(cell.name[:width].ljust(width), cell.style if cell.needed else DIM)
 
 
+MAX_ROWS = 16
+"""Devices of one group at most, of which all are drawn."""
 MAX_CELLS = 48
 """Chunks of a device that have a cell each; of more a bar tells how many are there."""
 MAX_PIECES = 640
@@ -313,6 +315,14 @@ def empty_note(run: CollectiveRun) -> str:
     count = int(empty.sum())
     are = "is" if count == 1 else "are"
     return f"{count:,} of the {chunks:,} chunks {are} empty: a shard has fewer numbers than chunks"
+
+
+class TableShape(NamedTuple):
+    """A number in `FORMS`, a cell's columns, where what was sent begins, if that is shown."""
+
+    form: int
+    cell: int = 0
+    sent_at: int | None = None
 
 
 def drawn_columns(run: CollectiveRun) -> Sequence[int] | None:

@@ -12,11 +12,10 @@ from rich.text import Text
 from shardviz.collectives.schedule import LowerBound
 from shardviz.errors import plural
 from shardviz.hardware.timelines import NotCompared, Timeline, fastest, is_cut
-from shardviz.render.caption import axes_text, mesh_text, repetition
-from shardviz.render.lines import GLUE, fitting_columns, records, sentence, sentences, shared, table
+from shardviz.render.caption import axes_text, mesh_text
+from shardviz.render.lines import GLUE, columns, giving_way, records, sentence, sentences, shared, table
 from shardviz.render.palette import BEST, PARTIAL, Palette
-from shardviz.render.rounds.buffer_table import BufferTable, TableShape
-from shardviz.render.rounds.pieces import ARRIVED, EMPTY, FORMS, NOTHING, FrameStats, chunk_name
+from shardviz.render.rounds.pieces import ARRIVED, EMPTY, FORMS, NOTHING, FrameStats, TableShape, chunk_name
 from shardviz.sharding import Mesh
 from shardviz.stepping.collective_run import CollectiveRun, Verdict
 from shardviz.units import exact_bytes, human_bytes, measured_rate, rate, seconds, shaped, times
@@ -38,17 +37,6 @@ def headline(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
         ),
     ]
     return table([cells], width)
-
-
-def legend_lines(
-    run: CollectiveRun, drawn: Sequence[BufferTable], width: int, palette: Palette
-) -> list[Text]:
-    """The marks that pictures have, and whether colours repeat."""
-    said = marks(run, [(table.stats, table.shape) for table in drawn])
-    lines = sentence(said, width, style="dim")
-    groups = max((len(table.groups) for table in drawn), default=1)
-    notes = (note.plain for note in repetition(groups * run.schedule.chunks, palette))
-    return lines + sentences(notes, width, style="dim")
 
 
 def marks(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]], count: int = 0) -> str:
@@ -134,10 +122,7 @@ def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
 
 MAX_GROUP = 4096
 """Members of a group beyond which only `--compare` looks at the other algorithms."""
-HEADINGS = ("", "algorithm", "rounds", "sent", "× least", "busiest link", "waiting", "time")
-RIGHT = frozenset({2, 3, 4, 5, 6, 7})
-LEFT_OUT = ((4, 5), (4, 5, 6), (2, 4, 5, 6), (2, 3, 4, 5, 6))
-"""The columns that a table does without, where there is less and less room."""
+HEADINGS = ("", "algorithm", ">rounds", ">sent", ">× least", ">busiest link", ">waiting", ">time")
 CHOSEN = "▸"
 
 
@@ -218,7 +203,7 @@ def comparison_view(run: CollectiveRun, width: int, palette: Palette) -> list[Te
     able = _able(run.rows)
     starred = _starred(run)
     rows = [_cells(run, row, row.algorithm in starred) for row in able]
-    lines = fitting_columns(rows, width, 0, RIGHT, HEADINGS)
+    lines = columns(rows, width, 0, HEADINGS)
     if lines is None:
         named = []
         for row, cells in zip(able, rows, strict=True):
@@ -245,7 +230,8 @@ def algorithm_lines(run: CollectiveRun, width: int) -> tuple[Text, list[Text]]:
     """Headings, and a line for each algorithm that can do it: the columns that fit, the time in any case."""
     starred = _starred(run)
     rows = [_cells(run, row, row.algorithm in starred) for row in _able(run.rows)]
-    lines = fitting_columns(rows, width, 0, RIGHT, HEADINGS, LEFT_OUT)
+    _, *without = giving_way("× least", "busiest link", "waiting", "rounds", "sent")
+    lines = columns(rows, width, 0, HEADINGS, without)
     return (Text(), [row[1] for row in rows]) if lines is None else (lines[0], lines[1:])
 
 

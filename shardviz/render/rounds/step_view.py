@@ -1,26 +1,24 @@
-"""A collective from BEFORE over its rounds to AFTER, and its cost; one round; a summary; every device's shard
-as JAX prints it, each number in the colour of its chunk."""
+"""A collective from BEFORE over its rounds to AFTER, and its cost; one round, its buffers as a table; a
+summary."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import chain, groupby
 
-import numpy as np
-from rich.style import Style
 from rich.text import Text
 
 from shardviz.collectives.algorithms import ALGORITHMS
 from shardviz.collectives.trace import MAX_PIECES
 from shardviz.errors import QuestionError, plural
-from shardviz.render.caption import DeviceLabels
+from shardviz.render.caption import DeviceLabels, coordinates, repetition
 from shardviz.render.lines import (
     GAP,
     SHELF_GAP,
     Cell,
     as_text,
-    fitting_columns,
+    columns,
     sentence,
     sentences,
     shelve,
@@ -29,11 +27,22 @@ from shardviz.render.lines import (
     visible,
 )
 from shardviz.render.palette import DIM, Palette
-from shardviz.render.rounds.array_lines import SHARD_LINES, StyleOf, array_lines, digits_of
-from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, shown_groups
-from shardviz.render.rounds.pieces import chunk_style, empty_note
-from shardviz.render.rounds.round_traffic import round_words, sends_line
-from shardviz.render.rounds.step_notes import after_words, cost_lines, duration, headline, legend_lines
+from shardviz.render.rounds.device_values import final_picture, shards_picture
+from shardviz.render.rounds.pieces import (
+    FORMS,
+    MAX_ROWS,
+    NAMES,
+    BufferRow,
+    BufferRows,
+    FrameStats,
+    TableShape,
+    cell_text,
+    chunk_columns,
+    chunk_name,
+    empty_note,
+)
+from shardviz.render.rounds.round_traffic import RoundTraffic, round_words, sends_line
+from shardviz.render.rounds.step_notes import after_words, cost_lines, duration, headline, marks
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.units import human_bytes, shaped
 
@@ -198,8 +207,8 @@ def round_table(run: CollectiveRun, width: int) -> list[Text]:
         first, last = spans[0][0][0], spans[-1][0][1]
         numbers = f"{first:,}" if first == last else f"{first:,}–{last:,}"
         rows.append([(phase, "bold"), numbers, words, sent, (time, "dim")])
-    head = ("", "rounds", "sends per round", "per device", "per round")
-    lines = fitting_columns(rows, width, 0, {3, 4}, head)
+    head = ("", "rounds", "sends per round", ">per device", ">per round")
+    lines = columns(rows, width, 0, head)
     if lines is None:
         lines = []
         for name, which, *rest in ([as_text(cell).plain for cell in row] for row in rows):
@@ -235,69 +244,144 @@ def _spans(run: CollectiveRun) -> Iterator[tuple[tuple[int, int], str, str, str,
         first = last + 1
 
 
-def shards_picture(
-    run: CollectiveRun, ended: bool, width: int, palette: Palette, max_devices: int = MAX_ROWS
+def legend_lines(
+    run: CollectiveRun, drawn: Sequence[BufferTable], width: int, palette: Palette
 ) -> list[Text]:
-    """BEFORE (or, `ended`, AFTER): a row a device; shards of several lines stand beside one another."""
-    values = run.frames.after if ended else run.frames.before
-    assert values is not None
-    places = visible(run.mesh.size, max_devices)
-    shown = [index for index in places if index is not None]
-    named = DeviceLabels(run.mesh, shown, palette, width // 4)
-    labels = [named.of(index) for index in shown]
-    gutter = named.width + GAP
-    room = width - gutter
-    digits = max(digits_of(values[index], room, SHARD_LINES) for index in shown)
-    striped = not ended and run.schedule.pattern.reduces
-    blocks = [
-        array_lines(values[index], _styles(run, index, ended, palette), room, digits, striped)
-        for index in shown
-    ]
-    if values.ndim < 3 or all(len(block) == 1 for block in blocks):
-        lines = [
-            Text.assemble(label if not number else " " * label.cell_len, " " * GAP, row)
-            for label, block in zip(labels, blocks, strict=True)
-            for number, row in enumerate(block)
-        ]
-        if None in places:
-            first = sum(map(len, blocks[: places.index(None)]))
-            lines.insert(first, Text("⋮".rjust(gutter - GAP), DIM))
+    """The marks that pictures have, and whether colours repeat."""
+    said = marks(run, [(table.stats, table.shape) for table in drawn])
+    lines = sentence(said, width, style="dim")
+    groups = max((len(table.groups) for table in drawn), default=1)
+    notes = (note.plain for note in repetition(groups * run.schedule.chunks, palette))
+    return lines + sentences(notes, width, style="dim")
+
+
+class BufferTable:
+    """Frame `number` of some groups: a line that names a group's chunks, then one a device; the first and the
+    last of more than `max_rows`, and of chunks that do not fit. `moving`: arrivals are marked, and rows end
+    with what was sent. `ended`: only what is part of the result."""
+
+    def __init__(
+        self,
+        run: CollectiveRun,
+        number: int,
+        groups: Sequence[int],
+        width: int,
+        palette: Palette,
+        max_rows: int = MAX_ROWS,
+        moving: bool = True,
+        ended: bool = False,
+    ) -> None:
+        self._run, self.groups, self.page = run, groups, width
+        self._members = visible(run.schedule.pattern.group_size, max_rows)
+        positions = [run.groups[group][member] for group in groups for member in self._shown]
+        self._labels = DeviceLabels(run.mesh, positions, palette, width // 4)
+        # The coordinates of each group along the other axes; nothing where there is only one group.
+        others = [axis for axis in run.mesh.axis_names if axis not in run.operation.axes]
+        others = others if len(run.groups) > 1 else []
+        self._titles = [coordinates(run.mesh, run.groups[group][0], palette, others) for group in groups]
+        for title in self._titles:
+            title.truncate(width // 4, overflow="ellipsis")
+        self._gutter = max(self._labels.width, *(title.cell_len for title in self._titles)) + GAP
+        every = chunk_columns(run)
+        fits = (width - self._gutter + 1) // 4
+        chosen = visible(len(every), fits)
+        if None in chosen:
+            chosen = visible(len(every), min(fits - 1, 6))
+        self._columns = [None if index is None else every[index] for index in chosen]
+        traffic = RoundTraffic(run, number) if moving else None
+        self._maker = BufferRows(run, run.frames[number], self._columns, palette, moving, ended, traffic)
+
+    @property
+    def _shown(self) -> list[int]:
+        return [member for member in self._members if member is not None]
+
+    @property
+    def summarised(self) -> bool:
+        return None in self._members or None in self._columns
+
+    @cached_property
+    def shape(self) -> TableShape:
+        """The richest form in which the table fits the page. What was sent gives way, but only to richer
+        numbers."""
+        stats, lengths = self.stats, dict(self.stats.labels())
+        passing, sent = stats.longest_passing, max((len(row.sent) for row in stats.rows), default=0)
+        sent += GAP * bool(sent)
+        rooms = [self._room(tail) for tail in dict.fromkeys((passing + sent, passing, 0))]
+        forms = [next((form for form in lengths if lengths[form] + 2 <= room), NAMES) for room in rooms]
+        form = next(name for name in forms if FORMS[name].rank == FORMS[forms[-1]].rank)
+        cell = min(lengths.get(form, 1) + 2, self._room(0))
+        # The column after the last cell if all are that wide; that of a gap is one.
+        end = self._gutter + len(self._columns) * (cell + 1) - (cell - 1) * self._columns.count(None) - 1
+        used = end + passing
+        return TableShape(form, cell, used + GAP if sent and used + sent <= self.page else None)
+
+    @cached_property
+    def _rows(self) -> dict[tuple[int, int], BufferRow]:
+        return {
+            (group, member): self._maker.row(group, member) for group in self.groups for member in self._shown
+        }
+
+    @cached_property
+    def stats(self) -> FrameStats:
+        return FrameStats([*self._rows.values()])
+
+    def lines(self) -> list[Text]:
+        run, schedule = self._run, self._run.schedule
+
+        def heading(group: int, column: int) -> str:
+            """The name of a chunk, or the device of a slot."""
+            if schedule.pattern.kind != "all_to_all":
+                return chunk_name(run, column, group)
+            member = column // schedule.pattern.pieces(schedule.chunks)
+            return str(run.mesh.device_id(run.groups[group][member]))
+
+        lines = []
+        cell = self.shape.cell
+        for group, title in zip(self.groups, self._titles, strict=True):
+            names = (None if chunk is None else heading(group, chunk) for chunk in self._columns)
+            cells = [Text(" " if name is None else name[:cell].center(cell), DIM) for name in names]
+            lines.append(self._line(title, cells))
+            lines[-1].rstrip()
+            for member in self._members:
+                if member is None:
+                    lines.append(Text("⋮".rjust(self._gutter - GAP), DIM))
+                    continue
+                row = self._rows[group, member]
+                held = iter(row.cells)
+                cells = [
+                    Text("…", DIM) if column is None else cell_text(next(held), cell, FORMS[self.shape.form])
+                    for column in self._columns
+                ]
+                lines.append(self._line(self._labels.of(run.groups[group][member]), cells))
+                self._append_rest(lines[-1], row)
         return lines
-    stacks = [[label, *block, Text()] for label, block in zip(labels, blocks, strict=True)]
-    if None in places:
-        stacks.insert(places.index(None), [Text("…", DIM)])
-    return shelve(stacks, width)[:-1]
+
+    def _line(self, label: Text, cells: Sequence[Text]) -> Text:
+        return Text.assemble(label, " " * (self._gutter - label.cell_len), Text(" ").join(cells))
+
+    def _room(self, tail: int) -> int:
+        """The width of cells that leaves `tail` columns of the page after them."""
+        gaps = self._columns.count(None)
+        room = self.page - tail - self._gutter - 2 * gaps + 1
+        return max(room // max(len(self._columns) - gaps, 1) - 1, 3)
+
+    def _append_rest(self, line: Text, row: BufferRow) -> None:
+        for number, cell in enumerate(row.passing):
+            text = cell.text(len(cell.name) + 2, FORMS[NAMES])
+            rest = f" +{len(row.passing) - number}"
+            needed = 1 + text.cell_len + (len(rest) if number + 1 < len(row.passing) else 0)
+            if line.cell_len + 3 + needed > self.page:
+                if line.cell_len + len(rest) <= self.page:
+                    line.append(rest, DIM)
+                break
+            line.append(" " if number else "  │ ", DIM).append_text(text)
+        if self.shape.sent_at is not None and row.sent:
+            line.append(" " * (self.shape.sent_at - line.cell_len)).append(row.sent, DIM)
+        line.truncate(self.page)
 
 
-def final_picture(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
-    """The result of `shard_map`, put together from those of `run.question.final_positions`."""
-    values = run.final
-    assert values is not None
-    period = max(values.size // len(run.question.final_positions), 1)
-    of_device = cache(lambda number: _styles(run, run.question.final_positions[number], True, palette))
-
-    def style(index: int) -> Style | None:
-        shard_style: Style | None = of_device(index // period)(index % period)
-        return shard_style
-
-    lines = 2 * SHARD_LINES
-    return array_lines(values, style, width, digits_of(values, width, lines), False, lines, period)
-
-
-def _styles(run: CollectiveRun, place: int, ended: bool, palette: Palette) -> StyleOf:
-    cuts = run.frames.cuts
-    values = run.frames.after if ended else run.frames.before
-    assert cuts is not None
-    assert values is not None
-    group, member = run.places[place]
-    chunks = run.held_chunks(member, ended)
-    index = (cuts.end if ended else cuts.start)[chunks]
-    owner = np.full(values[place].size, -1)
-    used = index >= 0
-    owner[index[used]] = np.broadcast_to(chunks[:, None], index.shape)[used]
-
-    def style(number: int) -> Style | None:
-        chunk = int(owner[number])
-        return None if chunk < 0 else chunk_style(palette, run, chunk, group)
-
-    return style
+def shown_groups(run: CollectiveRun) -> range:
+    """The groups that are drawn: all if they fit, else the first."""
+    size = run.schedule.pattern.group_size
+    count = len(run.groups) if run.frames.before is not None else 1
+    return range(count if count * size <= MAX_ROWS else 1)

@@ -9,7 +9,7 @@ from operator import itemgetter
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.lines import Cell, LineBuilder, as_text, fitting_columns, records, sentence
+from shardviz.render.lines import Cell, LineBuilder, as_text, columns, giving_way, records, sentence
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.times.gantt import FULL, HEIGHTS, LESS, WAITING, Gantt
 from shardviz.timeline.program_timeline import MemoryReport
@@ -175,9 +175,9 @@ def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
         rows.append([*cells, lives, (source, "dim")])
     if not rows:
         return []
-    head = ["bytes", "largest buffers", "", "shape", "lives", "source"]
+    head = [">bytes", "largest buffers", "", "shape", "lives", "source"]
     for column in (4, 5):
         if not any(as_text(row[column]) for row in rows):
             head[column] = ""
-    whole = fitting_columns(rows, width, 2, {0}, head, ((2,), (2, 4)))
+    whole = columns(rows, width, 2, head, giving_way("", "lives"))
     return whole or [Text("  largest buffers", "bold"), *records(rows, width, 4)]

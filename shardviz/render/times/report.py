@@ -10,7 +10,7 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.lines import Cell, bar, fitting_columns, records, sentence, sentences, table, trimmed
+from shardviz.render.lines import Cell, bar, columns, records, sentence, sentences, table, trimmed
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.times.gantt import (
     FIGURED,
@@ -128,7 +128,7 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
         rows.append([label, (busy, looks.get(busy, "")), (waited, looks.get(waited, "")), shown])
         word = " exposed" * (name != "idle" and waited not in ("", HIDDEN))
         told.append([label, f"{busy} busy" * bool(busy), (f"{waited}{word}", looks.get(waited, "")), shown])
-    whole = fitting_columns(rows, width, 2, {1, 2}, ("", "busy", "exposed", "of the total"))
+    whole = columns(rows, width, 2, ("", ">busy", ">exposed", "of the total"))
     return records(told, width, 2) if whole is None else whole
 
 
@@ -178,7 +178,7 @@ def critical_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> l
     if shorter:
         words = f"and {plural(len(shorter), 'shorter operation')}"
         rows.append([Text(human_seconds(sum(map(_all_runs, shorter)))), Text(words, "dim")])
-    return [Text("critical path", "bold"), *table(rows, width, 2, frozenset({0}))]
+    return [Text("critical path", "bold"), *table(rows, width, 2, (">",))]
 
 
 def _all_runs(op: TimedOp) -> float:
@@ -342,7 +342,7 @@ def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> 
         exposed = sum(seconds for _, seconds in timeline.exposed_seconds)
         rows.append([*row, _without_unknown(exposed, bool(unknown - {"compute"}))])
     told = ("", " total", *(f" {what}" for what in words[1:]))
-    return table(rows, width, 2, range(1, len(told)), ("", *words), told=told)
+    return table(rows, width, 2, ("", *map(">{}".format, words)), told=told)
 
 
 def _without_unknown(seconds: float, is_partial: bool) -> Text:

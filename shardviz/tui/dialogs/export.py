@@ -24,11 +24,9 @@ from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.render.command_lines import command_lines
 from shardviz.render.exports import Subject, title_of
-from shardviz.render.exports.html import html
+from shardviz.render.exports.pictures import html, recorded_svg, recorder
 from shardviz.render.exports.script import notebook
-from shardviz.render.exports.svg import recorded_svg
-from shardviz.render.lines import sentence
-from shardviz.render.page import highlighted, recorder
+from shardviz.render.lines import highlighted, sentence
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog, LinesDialog
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import TABLES, bindings

@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from shardviz.forms.wording import as_sentence
 from shardviz.render.lesson_view import bar, guide_page, strip_lines
-from shardviz.render.page import highlighted
+from shardviz.render.lines import highlighted
 from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Side

@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.render.exports import html as module
-from shardviz.render.exports.html import html
+from shardviz.render.exports import pictures as module
+from shardviz.render.exports.pictures import html
 
 EMPTY = {"meta", "input"}
 

@@ -8,8 +8,8 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.render.exports import Subject
-from shardviz.render.exports import svg as module
-from shardviz.render.exports.svg import svg
+from shardviz.render.exports import pictures as module
+from shardviz.render.exports.pictures import svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -1,22 +1,27 @@
-"""A subject as one page for a browser, light and dark. It loads nothing, and its policy allows only its own
-styles and script, by their hashes; without scripts the rounds follow one another."""
+"""A subject as a page for a browser, light and dark, or as an SVG picture; any lines for a notebook. All load
+nothing. A page's policy allows only its own styles and script, by their hashes; without scripts the rounds
+follow one another."""
 
 from __future__ import annotations
 
+import io
 from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
 from html import escape
+from zlib import crc32
 
 from rich.color import Color
 from rich.console import Console
 from rich.style import Style
+from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from shardviz.errors import QuestionError
 from shardviz.forms.form import one_line
 from shardviz.render.exports import Subject, template
 from shardviz.render.exports.sections import WIDTH, Section, sections
+from shardviz.render.lines import Lines
 from shardviz.render.palette import ON_LIGHT, TRUECOLOR
 
 MORE = "Reasons, arithmetic and assumptions"
@@ -121,3 +126,89 @@ def _rules(style: Style) -> str:
         rules.append(f"background: {style.bgcolor.get_truecolor().hex};")
     rules += ["font-weight: bold;"] * bool(style.bold) + ["font-style: italic;"] * bool(style.italic)
     return " ".join(rules + ["text-decoration: underline;"] * bool(style.underline))
+
+
+MAX_LINES = 4000
+"""Lines of a picture that viewers still show."""
+
+
+def svg(subject: Subject, width: int = WIDTH) -> str:
+    """One SVG file of at most `width` columns, described by its text. `QuestionError` if it is too long."""
+    lines: list[Text] = []
+    for section in sections(subject, width, TRUECOLOR):
+        lines += [*[Text()] * bool(lines), *section.lines, *section.more]
+    if len(lines) > MAX_LINES:
+        problem = f"the picture would have {len(lines):,} lines; viewers show up to {MAX_LINES:,}"
+        raise QuestionError(problem, "use a smaller mesh, or export html")
+    words = "\n".join(one_line(line.plain) for line in lines)
+    console = recorder(max(line.cell_len for line in lines) + 1)
+    console.print(Text("\n").join(lines), soft_wrap=True)
+    return recorded_svg(console, f"{crc32(words.encode()):08x}", one_line(subject.title), words)
+
+
+ASPECT = 0.602
+"""Width of a character over its height in DejaVu Sans Mono; others are within a hundredth of it."""
+
+THEME = TerminalTheme(
+    (17, 18, 26),
+    (214, 218, 232),
+    [
+        (54, 58, 79),
+        (237, 135, 150),
+        (166, 218, 149),
+        (238, 212, 159),
+        (138, 173, 244),
+        (198, 160, 246),
+        (139, 213, 202),
+        (184, 192, 224),
+    ],
+)
+"""Colours for what has none of its own: background, foreground, and the eight of a terminal."""
+
+
+def recorded_svg(console: Console, name: str, title: str = "", words: str = "") -> str:
+    """The SVG of a `recorder`'s output, its styles set apart by `name`; `title` and `words` describe it."""
+    parts = {"title": title, "desc": words}
+    told = "\n".join(
+        f'<{part} id="shardviz-{name}-{part}">{escape(text)}</{part}>' for part, text in parts.items()
+    )
+    labels = f' role="img" aria-labelledby="shardviz-{name}-title shardviz-{name}-desc"'
+    begin = f"{labels}>\n{told}".replace("{", "{{").replace("}", "}}") if title else ">"
+    return console.export_svg(
+        title="",
+        theme=THEME,
+        code_format=template("picture.svg") % begin,
+        font_aspect_ratio=ASPECT,
+        unique_id=f"shardviz-{name}",
+    )
+
+
+def recorder(width: int) -> Console:
+    """A console of so many columns that prints nowhere and keeps what is printed, in all colours."""
+    return Console(
+        width=width,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+        # In a notebook a console displays what it prints, which the notebook does with the page itself.
+        force_jupyter=False,
+        record=True,
+        legacy_windows=False,
+        _environ={},
+    )
+
+
+_GREY = (128, 128, 128)
+_PAGE = (
+    '<pre style="white-space:pre;overflow-x:auto;line-height:1.2;color:inherit;background:transparent;'
+    "font-family:Menlo,'DejaVu Sans Mono',Consolas,monospace\">{code}</pre>"
+)
+
+
+def lines_html(lines: Lines, width: int) -> str:
+    """A picture as one ``<pre>`` with its styles inline; text and page keep the colours around them."""
+    console = recorder(width)
+    console.print(Text("\n").join(lines(width, TRUECOLOR)), soft_wrap=True, end="")
+    # Dim text mixes with grey, which can be read on a light page and on a dark one.
+    theme = TerminalTheme(_GREY, _GREY, [_GREY] * 8)
+    return console.export_html(theme=theme, code_format=_PAGE, inline_styles=True)
