@@ -6,6 +6,5 @@ it was given, and shows the answer.
 plans     a problem: its plan, its rankings, its cost over sizes, beside another, one step of it
 explain   what the compilers make of it, one after another
 programs  a program's text, its collectives and their cost
-trials    a user's function under combinations of values, compiled side by side
 search    the best meshes and shardings of a program
 requests  targets that are asked together and answer in order"""

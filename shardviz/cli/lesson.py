@@ -6,32 +6,35 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
 from shardviz.cli import options
-from shardviz.cli.output import CommandOutput, print_note, working
-from shardviz.cli.process import ExitCode
+from shardviz.cli.output import CommandOutput, print_json, print_note, working
+from shardviz.cli.process import ExitCode, on_signal
 from shardviz.cli.streams import no_terminal
 from shardviz.cli.target_session import started_worker
 from shardviz.documents.fields import KINDS
-from shardviz.errors import QuestionError, quote
+from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.lessons.course import course, faults, find
+from shardviz.lessons.course import course, faults, file_names, find
 from shardviz.lessons.lesson import Lesson
+from shardviz.lessons.lesson_file import LessonError, quote_name
 from shardviz.lessons.progress import load
 from shardviz.user_files import free_name, new_path, target_path, write_file
 
 with LazyImports():
-    from shardviz.cli import lesson_check
     from shardviz.cli import open_app as cli_open_app
     from shardviz.forms import state_file
-    from shardviz.lessons import hand_in, writing
+    from shardviz.lessons import checking, hand_in, verifier, writing
     from shardviz.render import lesson_view
     from shardviz.render.exports import lesson_files
 
 POLL_S = 0.2
+SIZE = "80x24"
+"""The key of errors about texts that are too long for such a terminal."""
 
 
 @options.command("lesson")
@@ -62,7 +65,7 @@ def command(
     if file is not None:
         raise QuestionError("-o needs something to write", "add --hand-in, --grade or --notebook")
     if check:
-        return lesson_check.check_lessons(lessons, output.as_json)
+        return _check(lessons, output.as_json)
     of_one = "--present" if present else "--watch" if watched is not None else ""
     if of_one and output.as_json:
         hint = "leave out --json; shardviz lesson --json prints the course"
@@ -76,6 +79,96 @@ def command(
     if watched is not None:
         return _watch(find(lessons[0]), watched, output)
     return _open_lesson(lessons[0], present, output) if lessons else _list_lessons(output)
+
+
+@dataclass
+class _Checked:
+    """A lesson's file, its errors, and the questions to JAX about it."""
+
+    file: str
+    lesson: Lesson | None = None
+    complaints: list[checking.Complaint] = field(default_factory=list)
+    asked: list[verifier.Asked] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, text: str) -> _Checked:
+        """Check what can be checked without JAX. Raises `LessonError` where `text` names no lesson."""
+        names = file_names()
+        file = names[int(text) - 1] if text in map(str, range(1, len(names) + 1)) else text
+        try:
+            lesson = find(text)
+        except LessonError as error:
+            if not error.name:
+                raise
+            reason = f"{error.reason} ({error.hint})" if error.hint else error.reason
+            return cls(file, None, [checking.Complaint(error.key, reason)])
+        if lesson.number:
+            file = names[lesson.number - 1]
+        wrong = checking.complaints(lesson)
+        if not wrong:  # only what can be computed can be laid out
+            wrong = [checking.Complaint(SIZE, reason) for reason in lesson_view.fits(lesson)]
+        return cls(file, lesson, wrong)
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each error, or one that says what of the lesson JAX was asked for."""
+        file = quote_name(self.file)
+        if self.complaints:
+            return [": ".join(filter(None, (file, one.key, one.reason))) for one in self.complaints]
+        assert self.lesson is not None
+        answers = len(self.lesson.questions)
+        checked = len({asked.key for asked in self.asked if asked.is_of_answer})
+        others = ", the others are consistent" if checked < answers else ""
+        goal = ["goal checked by JAX"] if any(key.startswith("goal.") for key in self.asked_of_jax) else []
+        ran = ["its program runs"] * self.asked_of_jax.count("program")
+        ran += ["what is written passes"] * ("write.solution" in self.asked_of_jax)
+        said = f"{checked} of {plural(answers, 'answer')} checked by JAX{others}"
+        count = len(checking.unchecked_figures(self.lesson))
+        verb = "is" if count == 1 else "are"
+        figures = [f"{plural(count, 'figure')} in its text {verb} not checked"] if count else []
+        return [f"{file}: {'; '.join([said, *goal, *ran, *figures])}"]
+
+    @property
+    def asked_of_jax(self) -> list[str]:
+        """Keys of the file whose answers JAX was asked for."""
+        return [asked.key for asked in self.asked]
+
+
+def _check(texts: Sequence[str], as_json: bool) -> int:
+    """Check the lessons that `texts` name, all of the course where there are none; a line each on stdout.
+    Raises `LessonError` for a name or a number that no lesson has."""
+    with closing(verifier.LessonVerifier(started_worker(verifier.TIME_LIMIT_S))) as jax:
+        on_signal(jax.programs.kill)
+        with working("checking"):
+            every = texts or [str(number) for number, _ in enumerate(file_names(), 1)]
+            checked = [_Checked.begin(text) for text in every]
+        with working("loading JAX"):
+            silence = jax.silence()
+        if silence:
+            print_note(f"JAX checked nothing, and no program ran: {silence}")
+        for lesson_check in checked:
+            # Asked where shardviz finds nothing wrong.
+            if lesson_check.lesson is not None and not lesson_check.complaints and not silence:
+                lesson_check.asked = jax.ask(lesson_check.lesson)
+        for lesson_check in checked:
+            with working(f"{lesson_check.file}: waiting for JAX"):
+                for asked in lesson_check.asked:
+                    try:
+                        reason = asked.disagreement()
+                    except ShardvizError as error:
+                        reason = f"JAX gives no answer: {error.message}"
+                    if reason:
+                        lesson_check.complaints.append(checking.Complaint(asked.key, reason))
+            if not as_json:
+                click.echo("\n".join(lesson_check.lines))
+    wrong = [checked for checked in checked if checked.complaints]
+    if as_json:
+        print_json(KINDS["lesson_check"].document(lessons=checked, note=silence))
+    else:
+        lessons, errors = plural(len(checked), "lesson"), sum(len(checked.complaints) for checked in wrong)
+        some = f"{plural(errors, 'error')} in {len(wrong)} of {lessons}"
+        click.echo(some if wrong else f"{lessons}, no errors")
+    return ExitCode.CHECK_FAILED if wrong else ExitCode.FINE
 
 
 def _watch(lesson: Lesson, name: str, output: CommandOutput) -> int:
@@ -134,7 +227,7 @@ def _grade(folder: str, lessons: Sequence[str], runs: bool, file: str | None, ou
     if output.as_json:
         raise QuestionError("--grade prints no JSON", "leave out --json; a pipe gets CSV")
     path = None if file is None else new_path(file)
-    with working("checking"), closing(started_worker(lesson_check.TIME_LIMIT_S)) as worker:
+    with working("checking"), closing(started_worker(verifier.TIME_LIMIT_S)) as worker:
         graded = [*map(find, lessons)] or course()
         rows, said = hand_in.grades(Path(folder), graded, worker if runs else None)
     for note in said:

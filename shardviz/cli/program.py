@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from resource import RUSAGE_CHILDREN, getrusage
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +16,7 @@ from shardviz.cli import options
 from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.cli.target_session import ProgramSession
-from shardviz.errors import QuestionError, TargetError, quote
+from shardviz.errors import QuestionError, ShardvizError, TargetError, plural, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.reports.lowered_module import ShardingRefusal
@@ -22,8 +25,10 @@ from shardviz.targets import Target, check_installed, check_mesh
 from shardviz.user_files import is_folder, is_there
 
 with LazyImports():
-    from shardviz.answers import programs, trials
+    from shardviz.answers import programs
     from shardviz.compiler import user_file
+    from shardviz.compiler import worker as workers
+    from shardviz.devices import found_hardware
     from shardviz.documents import programs as documents
     from shardviz.documents.fields import KINDS
     from shardviz.hardware import machine_file
@@ -32,12 +37,13 @@ with LazyImports():
     from shardviz.render.programs import program_view
     from shardviz.render.rounds import device_values
     from shardviz.render.times import report as time_report
+    from shardviz.reports import program_report, trials
 
 if TYPE_CHECKING:
+    from shardviz.compiler.user_file import UserProgram
     from shardviz.hardware.machine import Machine
     from shardviz.reports.entries import Selection
     from shardviz.reports.program_report import ProgramReport, TargetProgram, TimesAnswer
-    from shardviz.reports.trials import TrialTable
     from shardviz.reports.verdicts import WasteVerdict
 
     Reported = Sequence[tuple[TargetProgram, ProgramReport | None]]
@@ -201,8 +207,10 @@ ALONE = "--try --why --arrays --rules --time --save --sort --top --op --axis --m
 """Combinations, and the options of the page of one program."""
 
 
-def asked_trials(ctx: click.Context) -> TrialTable:
-    """The combinations that the command's options ask for, compiled."""
+def asked_trials(ctx: click.Context) -> trials.TrialTable:
+    """The combinations that the command's options ask for: the function is called with each, and what it
+    returns is compiled. What is compiled for hardware that is not here stays on disk: asked again, it is read
+    from there. Raises what keeps all combinations alike from being lowered."""
     given, named = ctx.params, options.given_options(ctx)
     options.refuse_both({name: name in named for name in ALONE.split()})
     (target, *more), file, name, mesh = _asked(given["function"], given["target"], given["mesh"])
@@ -213,9 +221,57 @@ def asked_trials(ctx: click.Context) -> TrialTable:
     is_explicit = given["axis_types"] == "explicit"
     request = user_file.UserFileRequest(file, name, mesh, (target.platform,), is_explicit)
     machine = None if given["machine"] is None else machine_file.named_machine(given["machine"])
-    how, said = (given["compiler_options"], machine, given["timeout"]), [f"running {file}"]
-    with working(lambda: said[-1]):
-        return trials.compiled_trials(request, given["tries"], target, *how, said.append, on_signal)
+    every = trials.combinations(given["tries"])
+    libraries = {path: _libtpu(path) for one in every if (path := one.get(trials.LIBTPU)) is not None}
+
+    def lower(keywords: dict[str, Any]) -> tuple[UserProgram | ShardvizError, int]:
+        process = user_file.UserFileProcess(replace(request, keywords=tuple(keywords.items())), os.environ)
+        on_signal(process.kill)
+        try:
+            return process.result(given["timeout"]), getrusage(RUSAGE_CHILDREN).ru_maxrss * 1024
+        except ShardvizError as error:
+            return error, 0
+
+    lowered: dict[str, UserProgram | ShardvizError] = {}
+
+    def compiled(combination: trials.Combination) -> tuple[trials.Trial, int]:
+        library = libraries.get(combination.get(trials.LIBTPU, ""))
+        own = {} if library is None else {"TPU_LIBRARY_PATH": str(library)}
+        asked = {**given["compiler_options"], **trials.options_of(combination)}
+        with workers.Worker(given["timeout"], environment=os.environ | own) as worker:
+            on_signal(worker.kill)
+            try:
+                if isinstance(program := lowered[repr(trials.keywords_of(combination))], ShardvizError):
+                    raise program
+                answer = worker.compile(program.lowered_for(target.platform), target, asked).result()
+            except ShardvizError as error:
+                answer = program_report.without_program(target.name, error)
+            trial = trials.trial_of(combination, answer, answer.times(machine))
+            return trial, found_hardware.peak_bytes(worker.pids())
+
+    said, results = f"running {file}", list[trials.Trial]()
+    with working(lambda: said):
+        calls = [*{repr(call): call for call in map(trials.keywords_of, every)}.values()]
+        for call, program in found_hardware.side_by_side(calls, lower):
+            lowered[repr(call)] = program
+            said = f"lowered {len(lowered)} of {plural(len(calls), 'program')}"
+        errors = [one for one in lowered.values() if isinstance(one, ShardvizError)]
+        if len(errors) == len(lowered) and len({one.message for one in errors}) == 1:
+            raise errors[0]
+        for _, trial in found_hardware.side_by_side(every, compiled):
+            results.append(trial)
+            said = f"{target.name}: compiled {len(results)} of {plural(len(every), 'combination')}"
+    return trials.TrialTable(name, target.name, trials.ranked(results))
+
+
+def _libtpu(path: str) -> Path:
+    """The library in a virtual environment, or the library itself. Raises `QuestionError` for none."""
+    named = Path(path).expanduser().absolute()
+    root = named.parents[1] if named.parent.name == "bin" else named
+    for library in (named, *root.glob("lib/python*/site-packages/libtpu/libtpu.so")):
+        if library.name == "libtpu.so" and library.is_file():
+            return library
+    raise QuestionError(f"{quote(path)} has no libtpu", "name a virtual environment in which it is installed")
 
 
 def _note_machine(machine: Machine, reported: Reported, told: Sequence[TimesAnswer]) -> None:

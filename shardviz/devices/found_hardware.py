@@ -1,17 +1,22 @@
-"""The hardware at hand: the machine that devices of JAX are, and the memory of this host."""
+"""The hardware at hand: the machine that devices of JAX are, and what this host's memory has room for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from shardviz.hardware.chips import CHIPS, TpuChip, nodes_name, slices_name
 from shardviz.hardware.clusters import cluster_named
 from shardviz.hardware.family import Family
 from shardviz.hardware.machine import Machine
 from shardviz.hardware.placement import DeviceCoords, Placement
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 
 def slice_of(device: Any) -> int:
@@ -72,6 +77,30 @@ def peak_bytes(pids: Iterable[int]) -> int:
     with suppress(OSError, KeyError, ValueError):
         return max(_field(f"{pid}/status", "VmHWM") for pid in pids)
     return 0
+
+
+def side_by_side(
+    tasks: Sequence[Task], do: Callable[[Task], tuple[Result, int]]
+) -> Iterator[tuple[Task, Result]]:
+    """Each task with its result, as it ends. `do` is called in threads, and returns the result and the bytes
+    that its process has held at most, 0 where that is not known.
+
+    The first runs alone: what it holds tells how many more the memory that is free has room for. Where
+    nobody knows that, all run one after the other."""
+    waiting, most, cores = [*reversed(tasks)], 0, os.cpu_count() or 1
+    running: dict[Future[tuple[Result, int]], Task] = {}
+    with ThreadPoolExecutor(cores) as pool:
+        while waiting or running:
+            # Those that run may still grow to what others have held.
+            while waiting and (
+                not running or (most and len(running) < cores and free_bytes() >= most * (len(running) + 1))
+            ):
+                task = waiting.pop()
+                running[pool.submit(do, task)] = task
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                result, held = future.result()
+                most = max(most, held)
+                yield running.pop(future), result
 
 
 def _field(file: str, name: str) -> int:

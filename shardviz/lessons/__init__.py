@@ -11,4 +11,4 @@ attempt       a learner's attempt at a lesson, at one of its stages
 progress      the lessons that are solved, kept between sessions
 hand_in       what a learner hands in, and its grades
 checking      the errors of a lesson, key by key
-jax_questions  the parts of a lesson that JAX can verify"""
+verifier      the parts of a lesson that JAX can verify, and its program"""

@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 
 from shardviz.cli.group import run
-from shardviz.cli.lesson_check import LessonVerifier, Programs
-from shardviz.lessons import jax_questions
+from shardviz.lessons import verifier
 from shardviz.lessons.course import file_names
+from shardviz.lessons.verifier import LessonVerifier, Programs
 from shardviz.sharding import Layout, PartitionSpec
 
 RIGHT = """
@@ -111,7 +111,7 @@ def test_figures_that_nothing_computes_are_counted(tmp_path, capsys, monkeypatch
 
 def test_an_answer_that_jax_does_not_give_is_told(tmp_path, capsys, monkeypatch):
     whole = PartitionSpec.replicated(2)
-    monkeypatch.setattr(jax_questions, "Layout", lambda array, mesh: Layout(array.with_spec(whole), mesh))
+    monkeypatch.setattr(verifier, "Layout", lambda array, mesh: Layout(array.with_spec(whole), mesh))
     assert run(["lesson", "--check", "--json", lesson(tmp_path, "rows")]) == 1
     document = json.loads(capsys.readouterr().out)
     (told,) = document["lessons"]

@@ -9,15 +9,15 @@ import pytest
 
 from shardviz.collectives.frames import Frames
 from shardviz.hlo.collective import Collective
-from shardviz.lessons.jax_questions import (
+from shardviz.lessons.lesson_file import read_lesson
+from shardviz.lessons.measures import compute
+from shardviz.lessons.measures.subject import resolve_once
+from shardviz.lessons.verifier import (
     ArraysQuestion,
     PlanQuestion,
     RunQuestion,
     jax_questions,
 )
-from shardviz.lessons.lesson_file import read_lesson
-from shardviz.lessons.measures import compute
-from shardviz.lessons.measures.subject import resolve_once
 from shardviz.reports.target_result import ExecutionResult, HeldArray, TargetResult
 from shardviz.sharding import Layout
 from shardviz.stepping.collective_run import compare_with_jax

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from shardviz.answers import trials
+from shardviz.devices import found_hardware
 
 
 @pytest.mark.parametrize(
@@ -27,9 +27,9 @@ def test_as_many_as_fit(held, free, cores, at_once, monkeypatch):
             running -= 1
         return -task, held
 
-    monkeypatch.setattr(trials, "free_bytes", lambda: free)
+    monkeypatch.setattr(found_hardware, "free_bytes", lambda: free)
     monkeypatch.setattr("os.cpu_count", lambda: cores)
-    found = trials.side_by_side(range(12), do)
+    found = found_hardware.side_by_side(range(12), do)
     assert next(found) == (0, 0)
     assert most == [0, 1]
     assert sorted(found) == [(task, -task) for task in range(1, 12)]
