@@ -33,7 +33,7 @@ _PRECISION = re.compile(r"operand_precision=\{[^{}]*?(highest|high)\b")
 _ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d{1,6}), \{([\d, ]*)\}")
 _OUTPUT_ALIAS = re.compile(r"output_to_operand_aliasing=\{((?:[^{}]|\{[^{}]*\})*)\}")
 _COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "reduce-scatter", "collective-permute")
-_TELLING = re.compile(rf" ({'|'.join((*_MULTIPLYING, *_IN_PLACE, *_COLLECTIVES))})\(")
+_TELLING = re.compile(rf" ({'|'.join((*MATMULS, *WRAPPERS, 'custom-call', *_IN_PLACE, *_COLLECTIVES))})\(")
 
 
 class Matmuls(NamedTuple):
@@ -62,9 +62,11 @@ class InstructionWork:
         self._traffic: dict[Computation, tuple[dict[int, int], int | None]] = {}
 
     def first_like(self, home: Computation) -> Computation:
-        """The first computation that was asked for and differs from one in no more than names: both do the
-        same work, but for collectives, which are known by their names."""
-        if home not in self._like:
+        """The first computation that was asked for and does the same work as one: it differs in no more than
+        names, or both have nothing that tells of work. Collectives are known by their names alone."""
+        if home not in self._like and not self._opcodes(home):
+            self._like[home] = self._first.setdefault((), home)
+        elif home not in self._like:
             self._like[home] = home
             pieces = _NAME.split(self._text[home.start : home.stop])
             numbers: dict[str, int] = defaultdict(count().__next__)

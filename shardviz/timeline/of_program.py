@@ -95,32 +95,38 @@ def timed_program(
 def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
     """The report with the seconds of a timeline of the same program. An instruction that the timeline does
     not draw, as it takes no time, stands where the one before it ends."""
-    # The first start and the last end of each name, with True for an asynchronous one.
-    drawn: dict[str, tuple[float, float, bool]] = {}
+    # By name the first that is drawn; of those that are drawn several times, the last end.
+    drawn: dict[str, TimedOp] = {}
+    ends: dict[str, float] = {}
+    asynchronous = set[str]()
     for op in timeline.ops:
-        known = drawn.setdefault(op.name, here := (op.start, op.end, op.is_async))
-        if known is not here:
-            start, end, is_async = known
-            drawn[op.name] = start, max(end, op.end), is_async or op.is_async
+        known = drawn.setdefault(name := op.name, op)
+        if known is not op:
+            ends[name] = max(ends.get(name, known.end), op.end)
+        if op.is_async:
+            asynchronous.add(name)
     told = {name for buffer in report.buffers for name in (buffer.first, buffer.last)}
     begins: dict[str, float] = {}
     finishes: dict[str, float] = {}
     curve: list[tuple[float, int]] = []
     now = done = 0.0
-    before: tuple[float, int] | None = None
+    since, level = -1.0, -1
     for name, live in report.order:
-        start, end, is_async = drawn.get(name) or (done, now, False)
-        now = max(now, start)
-        end = max(now, end)
+        start, end = done, now
+        if (like := drawn.get(name)) is not None:
+            start, end = like.start, ends.get(name, like.end)
+        now = start if start > now else now
+        end = now if now > end else end
         if name in told:
             begins[name], finishes[name] = now, end
-        if not is_async:
+        if name not in asynchronous:
             done = end
-        if before is not None and before[0] == now:
-            curve[-1] = before = (now, max(live, before[1]))
-        elif before is None or before[1] != live:
-            before = now, live
-            curve.append(before)
+        if now == since:
+            level = live if live > level else level
+            curve[-1] = now, level
+        elif live != level:
+            since, level = now, live
+            curve.append((now, live))
     buffers = (
         replace(buffer, start=begins.get(buffer.first), end=finishes.get(buffer.last))
         for buffer in report.buffers
@@ -181,9 +187,11 @@ def _savings(drawing: Drawing, total: float) -> tuple[Saving, ...]:
         seconds, least = duration.seconds or 0.0, duration.least
         if least and duration.lane.kind == "compute" and seconds >= 1.5 * least:
             slow[duration] = seconds - least
-    for number, (op, duration) in enumerate(zip(drawing.ops, drawing.durations, strict=True)):
+    telling = {duration for duration in {*drawing.durations} if duration.channels or duration in slow}
+    for number in [number for number, duration in enumerate(drawing.durations) if duration in telling]:
+        op = drawing.ops[number]
         # Where it waits for others on its links, no more than its own time: those would still be there.
-        saved = min(op.exposed, op.seconds or 0.0) if op.exposed else slow.get(duration, 0.0)
+        saved = min(op.exposed, op.seconds or 0.0) if op.exposed else slow.get(drawing.durations[number], 0.0)
         if saved and (saved := saved * _runs(op)) > 0:
             groups.setdefault((op.op, op.lane, op.source or op.name), []).append((saved, number))
     sums = [(sum(saved for saved, _ in those), those) for those in groups.values()]

@@ -151,8 +151,8 @@ class ProgramRows:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.work = InstructionWork(reader.lines)
-        self._forms: dict[tuple[str, str, str], Form] = {}
-        self._own_works: dict[tuple[str, str, str], dict[tuple[str, ...], TimedWork]] = defaultdict(dict)
+        self._forms: dict[tuple[object, ...], Form] = {}
+        self._own_works: dict[tuple[object, ...], dict[tuple[str, ...], TimedWork]] = defaultdict(dict)
         self._known: dict[Computation, Rows] = {}
 
     def of(self, home: Computation) -> Rows:
@@ -167,6 +167,8 @@ class ProgramRows:
         numbers: dict[str, int] = defaultdict(lambda: -1)
         number_of = numbers.__getitem__
         taken: Sequence[str]
+        key: tuple[object, ...]
+        like: tuple[object, ...]
         for match in _ROW.finditer(text, home.start, home.stop):
             start = match.start() + 1
             root, name, shape, opcode, written, tail = match.groups()
@@ -182,20 +184,20 @@ class ProgramRows:
                 root, tail = line.is_root or None, text[line.inside : line.stop]
             if opcode in _REDUCING:
                 tail = _REDUCTION.sub("", tail, 1)
-            like = tail
+            key = like = opcode, shape, tail
             if opcode == "fusion" and (calls := _CALLS.search(tail)):
                 callee = lines.computations.named(calls[1], start)
                 if callee is not None:
-                    like = tail[: calls.start(1)] + self.work.first_like(callee).name + tail[calls.end(1) :]
+                    around = tail[: calls.start()], tail[calls.end() :]
+                    like = opcode, shape, self.work.first_like(callee), *around
                 # Collectives are known by their names.
                 if callee not in self.reader.collectives:
-                    tail = like
-            key = opcode, shape, tail
+                    key = like
             form = forms.get(key)
             if form is None:
-                form = forms[key] = Form(self.reader, home, start, key)
-                if like is not tail:
-                    form.own_works = self._own_works[opcode, shape, like]
+                form = forms[key] = Form(self.reader, home, start, (opcode, shape, tail))
+                if like is not key:
+                    form.own_works = self._own_works[like]
             operands.append([*map(number_of, taken)])
             if root is not None:
                 rows.root = len(names)

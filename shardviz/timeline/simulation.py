@@ -285,27 +285,25 @@ class Drawing:
 def draw(run: BlockRun) -> Drawing:
     drawer = _Drawer()
     last = drawer.block(run, 0, 1, 0, CARRIED)
-    ops, causes = drawer.ops, drawer.causes
+    ops, durations, causes = drawer.ops, drawer.durations, drawer.causes
     lanes = sorted(drawer.lanes, key=lambda lane: LANE_KINDS.index(lane.kind))
-    lane_numbers = [lanes.index(lane) for lane in drawer.lanes]
-    order = sorted(range(len(ops)), key=[op.start for op in ops].__getitem__)
-    # The place of each operation in that order, and of none (-1).
-    places = [0] * len(order) + [-1]
-    for index, number in enumerate(order):
-        places[number] = index
-    for op, cause in zip(ops, causes, strict=True):
-        op.lane = lane_numbers[op.lane]
-        waited = op.after if cause < 0 else (cause, *op.after)
-        op.after = tuple(dict.fromkeys(map(places.__getitem__, waited)))
-    return Drawing(
-        tuple(lanes),
-        tuple([ops[number] for number in order]),
-        tuple(drawer.spans),
-        drawer.width(run) / TICKS,
-        tuple([drawer.durations[number] for number in order]),
-        tuple([places[causes[number]] for number in order]),
-        places[last],
-    )
+    if lanes != [*drawer.lanes]:
+        numbers = [lanes.index(lane) for lane in drawer.lanes]
+        for op in ops:
+            op.lane = numbers[op.lane]
+    order = sorted(range(len(ops)), key=drawer.starts.__getitem__)
+    if order != [*range(len(ops))]:
+        # The place of each operation in that order, and of none (-1).
+        places = [0] * len(order) + [-1]
+        for index, number in enumerate(order):
+            places[number] = index
+        for op in ops:
+            op.after = tuple([places[number] for number in op.after])
+        ops, durations = [ops[number] for number in order], [durations[number] for number in order]
+        causes = [places[causes[number]] for number in order]
+        last = places[last]
+    spans, seconds = tuple(drawer.spans), drawer.width(run) / TICKS
+    return Drawing(tuple(lanes), tuple(ops), spans, seconds, tuple(durations), tuple(causes), last)
 
 
 def representative(runs: list[tuple[BlockRun, int]]) -> BlockRun:
@@ -358,6 +356,7 @@ class _Drawer:
     def __init__(self) -> None:
         self.ops: list[TimedOp] = []
         self.durations: list[Duration] = []
+        self.starts: list[float] = []
         self.causes: list[int] = []
         self.lanes: dict[Lane, int] = {}
         self.spans: list[TimeSpan] = []
@@ -393,15 +392,20 @@ class _Drawer:
             number = numbers[step] if step >= 0 else waited.get(step, CARRIED)
             return before if number < 0 else number
 
-        pending: list[tuple[int, int]] = []
-        for number, step in enumerate(block.steps):
+        def after(cause: int, step: int) -> tuple[int, ...]:
+            known = dict.fromkeys([cause, *map(numbers.__getitem__, block.reads[step])])
+            known.pop(CARRIED, None)
+            return tuple(known)
+
+        pending: list[tuple[int, int, int]] = []
+        columns = zip(block.steps, run.starts, run.ends, run.exposed, run.cause, strict=True)
+        for number, (step, start, end, exposed, cause) in enumerate(columns):
             if isinstance(step, TimedWork):
-                start, end = run.starts[number], run.ends[number]
                 if run.inner:
                     start, end = clock.span(start, end)
-                cause, path = run.cause[number], carried.get(number)
+                path = carried.get(number) if carried else None
                 if cause < CARRIED:
-                    pending.append((len(self.ops), cause))
+                    pending.append((len(self.ops), number, cause))
                 cause = numbers[cause] if cause >= 0 else CARRIED
                 if cause < 0:
                     cause = before
@@ -413,26 +417,25 @@ class _Drawer:
                 elif step.is_async and count != 1:
                     # Into the next iteration, which is not drawn.
                     start, end = min(start, limit), min(end, limit)
-                reads = [numbers[read] for read in block.reads[number] if numbers[read] >= 0]
-                numbers[number] = len(self.ops)
-                duration = step.duration
+                duration, starts = step.duration, (begin + start) / TICKS
                 self.durations.append(duration)
+                self.starts.append(starts)
                 self.causes.append(cause)
                 self.ops.append(
                     TimedOp(
                         block.names[number],
                         step.op,
                         self.lanes.setdefault(duration.lane, len(self.lanes)),
-                        (begin + start) / TICKS,
+                        starts,
                         (begin + end) / TICKS,
                         duration.seconds,
                         duration.estimate,
                         count,
-                        (run.exposed[number] + late) / TICKS,
+                        (exposed + late) / TICKS,
                         duration.bound,
                         duration.detail,
                         step.source,
-                        tuple(reads),
+                        after(cause, number),
                         duration.bytes,
                         duration.flops,
                         step.is_async,
@@ -440,14 +443,19 @@ class _Drawer:
                         duration.optimistic,
                     )
                 )
+                numbers[number] = len(self.ops) - 1
             elif isinstance(step, RunStep) and len(self.ops) < MAX_DRAWN:
-                index = begin + clock.at(run.starts[number], ends=True)
-                inner, name, cause = run.inner[number], block.names[number], drawn(run.cause[number])
-                numbers[number] = self._inner(step, name, inner, index, count, depth, cause)
+                inner, name, index = (
+                    run.inner[number],
+                    block.names[number],
+                    begin + clock.at(start, ends=True),
+                )
+                numbers[number] = self._inner(step, name, inner, index, count, depth, drawn(cause))
         for code, (path, ended) in enumerate(run.waited, 1):
             waited[CARRIED - code] = begun.get(path, drawn(ended))
-        for index, code in pending:
+        for index, number, code in pending:
             self.causes[index] = drawn(code)
+            self.ops[index].after = after(self.causes[index], number)
         return drawn(run.last)
 
     def _inner(
