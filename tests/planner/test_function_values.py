@@ -86,12 +86,16 @@ RUN = """
 import json, sys
 import jax, jax.numpy as jnp
 jax.config.update("jax_enable_x64", True)
-found = []
-for code, values in json.load(sys.stdin):
-    operands = [jnp.asarray(value) for value in values]
-    run = jax.jit(lambda operands: eval(code, {"jax": jax, "jnp": jnp, "operands": operands}))
-    found.append(run(operands).tolist())
-print(json.dumps(found))
+codes, values = json.load(sys.stdin)
+
+@jax.jit
+def run(values):
+    return [
+        eval(code, {"jax": jax, "jnp": jnp, "operands": operands})
+        for code, operands in zip(codes, values, strict=True)
+    ]
+
+print(json.dumps([found.tolist() for found in run([[jnp.asarray(each) for each in row] for row in values])]))
 """
 
 
@@ -118,10 +122,11 @@ def cases():
             values[part.result.name] = value(part, operands)
             if part.function != "multiply":
                 found.append((part, operands, values[part.result.name]))
-    questions = []
-    for part, operands, _ in found:
-        code = statement_code(part, [f"operands[{number}]" for number in range(len(operands))])
-        questions.append((code, [each.tolist() for each in operands]))
+    codes = [
+        statement_code(part, [f"operands[{number}]" for number in range(len(operands))])
+        for part, operands, _ in found
+    ]
+    questions = codes, [[each.tolist() for each in operands] for _, operands, _ in found]
     answer = subprocess.run(
         [sys.executable, "-c", RUN], input=json.dumps(questions), capture_output=True, text=True, check=True
     )

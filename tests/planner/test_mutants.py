@@ -32,7 +32,7 @@ TRAININGS = (
     Training("layer", Optimizer("adam", over=("X",))),
 )
 TRAIN_STEPS = tuple((name, training) for name in PROGRAMS for training in TRAININGS)
-FEW = (("SwiGLU, fully sharded", TRAININGS[1]), ("two layers", TRAININGS[3]), ("a norm", TRAININGS[2]))
+FEW = (("two layers", TRAININGS[3]), ("a norm", TRAININGS[2]))
 """Train steps whose plans are made wrong in every run of the tests."""
 
 Tried = Counter[str]
@@ -84,20 +84,20 @@ def survivors(count: int, steps: Sequence[tuple[str, Training]]) -> tuple[Tried,
 
 
 def test_mutants_are_noticed():
-    tried, left = survivors(6, ())
-    assert sum(tried.values()) > 600
+    tried, left = survivors(3, ())
+    assert sum(tried.values()) > 300
     assert min(tried.values()) > 0
     assert not left, left[0]
 
 
 def test_mutants_of_train_steps_are_noticed():
     tried, left = survivors(0, FEW)
-    assert sum(tried.values()) > 300
+    assert sum(tried.values()) > 200
     assert not left, left[0]
 
 
 @pytest.mark.slow
 def test_mutants_of_many_train_steps_are_noticed():
-    tried, left = survivors(0, TRAIN_STEPS[::2])
-    assert sum(tried.values()) > 1000
+    tried, left = survivors(0, TRAIN_STEPS[::3])
+    assert sum(tried.values()) > 600
     assert not left, left[0]

@@ -51,7 +51,7 @@ def check_matmuls(specs_of_matmuls: list[str]) -> None:
 
 
 def test_many_ways_to_split_a_matmul_on_two_axes(matmul_specs):
-    check_matmuls(matmul_specs[::19])
+    check_matmuls(matmul_specs[::37])
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def planned_unless_impossible(problem: Problem) -> Plan | None:
 def test_random_einsums(seed):
     draw = Draw(random.Random(seed))
     planned = unreduced = refused = 0
-    while planned < 50:
+    while planned < 25:
         problem = draw.problem()
         found = planned_unless_impossible(problem)
         if found is None:
@@ -219,7 +219,7 @@ def test_a_chain_passes_through_the_constraint_on_its_intermediate():
         ("...d,df->...f", "XY_,__", "...=4x4,d=2,f=3"),
         ("ab,ab->", "XY,YX", "a=8,b=8"),
         ("ab,cd->abcd", "XY,XY", "a=4,b=4,c=4,d=4"),
-        ("abcdefgh->h", "XY______", "a=2,b=4,c=1,d=1,e=1,f=1,g=2,h=3"),
+        ("abcdef->f", "XY____", "a=2,b=4,c=1,d=1,e=2,f=3"),
         ("bd,df->bf", "XY,Y_->X_{U_Y}", "b=8,d=8,f=8"),
         ("bd,df->bf", "X_{U_Y},__->X_{U_Y}", "b=8,d=8,f=8"),
     ],
@@ -231,7 +231,7 @@ def test_einsums_at_the_edge(text, specs, sizes):
 
 def test_the_plan_for_one_problem_is_always_the_same(matmul_specs):
     shared = Planner(BOOK)
-    for specs in matmul_specs[::-31]:
+    for specs in matmul_specs[::-97]:
         problem = problem_from_text("bd,df->bf", mesh=BOOK, specs=specs)
         assert shared.plan(problem) == plan(problem) == plan(problem)
 

@@ -319,7 +319,7 @@ def test_a_machine_is_not_looked_for_among_those_that_nobody_can_ask_about(machi
 def test_the_figures_of_a_row_are_those_of_its_plan(text, axes):
     """Forward; a plan may also be cheaper, by what the search leaves out. Its bound overlaps everything."""
     question = asked(text, axes=axes, overlap="all")
-    for found in best_meshes(question).found[:6]:
+    for found in best_meshes(question).found[:3]:
         cost = price(plan(problem_of(question, found), found.placed), found.placed)
         assert cost.compute_seconds == pytest.approx(found.time.work, rel=1e-9)
         assert cost.communication_seconds == pytest.approx(
@@ -333,7 +333,7 @@ def test_the_figures_of_a_row_are_those_of_its_plan(text, axes):
 def test_the_memory_of_a_train_step_is_nearly_that_of_its_plan():
     """Gradients of some layers and activations of the others are there at once, not both of all."""
     question = asked(f"{MLP} x 32", machine="v5e:2x4", training=TRAINING)
-    for found in best_meshes(question).found[:3]:
+    for found in best_meshes(question).found[:2]:
         cost = price(plan(problem_of(question, found), found.placed), found.placed)
         assert found.memory_bytes == pytest.approx(cost.layers_peak_bytes, rel=0.05)
 
