@@ -39,7 +39,7 @@ from shardviz.timeline.of_plan import plan_timeline
 with LazyImports():
     from shardviz.answers import search as searching
     from shardviz.planner.search import mesh_choices, mesh_ranking
-    from shardviz.render import cost_view, plans_compared, search_view, sweep_view
+    from shardviz.render import plan_pages, plans_compared, search_view, sweep_view
     from shardviz.render.programs import target_answers
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ class Explanation(Shown, ExplainAnswer):
 
     def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
         return [
-            *cost_view.explain_view(self.cost, width, palette, verbose=verbose),
+            *plan_pages.explain_view(self.cost, width, palette, verbose=verbose),
             *target_answers.targets_table(self.told, self.problem, width, palette),
             *(target_answers.targets_view(self.told, self.problem, width, palette) if verbose else ()),
-            *(() if verbose else cost_view.assumption_lines(self.cost, width)),
+            *(() if verbose else plan_pages.assumption_lines(self.cost, width)),
         ]
 
     def document(self) -> dict[str, Any]:

@@ -16,8 +16,7 @@ with LazyImports():
     from shardviz.lessons import attempt as attempts
     from shardviz.lessons import course, goal, measures
     from shardviz.lessons.measures import subject
-    from shardviz.render import exports, lesson_view
-    from shardviz.render import lines as render_lines
+    from shardviz.render import exports, lesson_view, tables
     from shardviz.render.exports import sections
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class LessonStageView(Shown):
         screen = attempt.lesson.screen if prediction is None else prediction.screen
         drawn = exports.subject_of(subject.resolve_once(attempt.shown), screen)
         parts = sections.sections(drawn, width, palette)
-        blank = [render_lines.as_text("")]
+        blank = [tables.as_text("")]
         shown = [[*blank, *part.lines, *(part.more if verbose else ())] for part in parts]
         return [*words, *(line for lines in shown for line in lines)]
 

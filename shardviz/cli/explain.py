@@ -21,8 +21,8 @@ with LazyImports():
     from shardviz.cli import step as step_command
     from shardviz.documents import fields, programs, rounds
     from shardviz.documents import plans as documents
-    from shardviz.render import cost_view, measurements, plan_view, plans_compared, sweep_view
-    from shardviz.render.programs import hlo_picture, target_answers
+    from shardviz.render import measurements, plan_pages, plan_view, plans_compared, sweep_view
+    from shardviz.render.programs import program_pages, target_answers
     from shardviz.render.rounds import matmul_picture
     from shardviz.render.times import report
     from shardviz.timeline import of_plan
@@ -112,7 +112,7 @@ def command(
         if number > (count := len(cost.steps)):
             problem = f"step {number} does not exist: the plan has {count}"
             raise QuestionError(problem, f"give a step from 1 to {count}")
-        output.show(cost_view.step_page(cost, number, *output.page))
+        output.show(plan_pages.step_page(cost, number, *output.page))
         return ExitCode.FINE
     # The compilers' process loads JAX while this one reads the question and draws.
     with TargetSession(() if ranked else asked_targets(), timeout, not chosen, job) as session:
@@ -270,7 +270,7 @@ def _print_answer(
         mesh = answer.problem.mesh
         axes = [(axis,) for axis in mesh.axis_names]
         output.show(measurements.job_lines(session.job, mesh, axes, *page))
-    output.show(cost_view.explain_view(cost, *page, not given["no_layout"], output.verbose))
+    output.show(plan_pages.explain_view(cost, *page, not given["no_layout"], output.verbose))
     if with_times and not session.has_hardware:
         output.show_below(report.timeline_view(of_plan.plan_timeline(cost), *page, output.verbose))
     told = explain.told_of(answer.plan, [*answer.compiled, *results]) if session.requested else ()
@@ -280,12 +280,12 @@ def _print_answer(
         output.show_below(target_answers.targets_view(told, answer.problem, *page))
     for result, _ in told:
         if with_hlo and result.status == "ok":
-            output.show(hlo_picture.program_view(result, answer.problem.mesh, *page))
+            output.show(program_pages.program_view(result, answer.problem.mesh, *page))
         if with_times:
             output.show(report.target_times_view(answer.times(result, machine), *page, output.verbose))
     if not output.verbose:
         more = "-v shows everything, --why N a step."
-        output.show(cost_view.assumption_lines(cost, output.width, more))
+        output.show(plan_pages.assumption_lines(cost, output.width, more))
     return session.exit_code
 
 

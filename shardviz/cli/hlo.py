@@ -26,7 +26,7 @@ with LazyImports():
     from shardviz.hlo import listing as listings
     from shardviz.hlo.text import call_graph
     from shardviz.render import lines
-    from shardviz.render.programs import array_table, changes_view, cost_lines, hlo_picture, program_view
+    from shardviz.render.programs import array_table, changes_view, cost_lines, program_pages, program_view
     from shardviz.render.times import report as time_report
     from shardviz.reports import program_report
 
@@ -105,7 +105,7 @@ def command(
         code = note_unread(listing.module)
         output.show(program_view.module_lines(listing.module, given, *output.page))
         output.show([])
-        drawn, count = hlo_picture.HloPicture(listing, *output.page), len(listing.lines)
+        drawn, count = program_pages.HloPicture(listing, *output.page), len(listing.lines)
         # Some lines after the other: a reader who has seen enough need not wait.
         for start in range(0, count, LINES_AT_ONCE):
             output.show([drawn.line(number) for number in range(start, min(start + LINES_AT_ONCE, count))])

@@ -13,8 +13,9 @@ from shardviz.lazy_names import LazyImports
 from shardviz.notation.book import write_book
 from shardviz.notation.reading import Reading
 from shardviz.notation.spec_string import write_devices
-from shardviz.render.lines import GAP, Cell, sentence, sentences, table
+from shardviz.render.lines import GAP, sentence, sentences
 from shardviz.render.palette import DIM, PADDING, PARTIAL, Palette
+from shardviz.render.tables import Cell, table
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import finest_parts, in_parts
 from shardviz.units import human_bytes, times

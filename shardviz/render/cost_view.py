@@ -15,29 +15,10 @@ from shardviz.planner.pricing.costs import Alternative, PlanCost, Threshold
 from shardviz.planner.pricing.priced_plan import ALIKE, PricedPlan, overtaking
 from shardviz.planner.problem import PaddedDim, Problem
 from shardviz.render.caption import collectives_text
-from shardviz.render.layouts.layout_canvas import array_lines
-from shardviz.render.lines import listed, sentence, sentences
+from shardviz.render.lines import listed, sentence
 from shardviz.render.palette import Palette
-from shardviz.render.plan_view import (
-    INDENT,
-    REASON_INDENT,
-    adopted_lines,
-    exact_words,
-    headline,
-    plan_view,
-    question_view,
-    statement_lines,
-    step_arrays,
-    step_lines,
-    time_words,
-)
+from shardviz.render.plan_view import INDENT, REASON_INDENT, time_words
 from shardviz.units import flops, human_bytes, may_fit_words, rate, seconds
-
-
-def time_lines(cost: PlanCost, width: int) -> list[Text]:
-    """The machine, then the totals: seconds, thresholds, intensity and utilisation, memory."""
-    time = sentence(machine_words(cost), width, lead="time  ")
-    return time + sentences(total_words(cost), width, INDENT)
 
 
 def fit_lines(cost: PlanCost, width: int) -> list[Text]:
@@ -93,7 +74,7 @@ def total_words(cost: PlanCost) -> list[str]:
         _unknown_words(cost),
         _seconds_words(cost),
         _phases_words(cost),
-        _layers_words(cost),
+        layers_words(cost),
         threshold_words(cost.thresholds),
         _intensity_words(cost),
         memory_words(cost),
@@ -127,12 +108,12 @@ def _seconds_words(cost: PlanCost) -> str:
     if not cost.compute_seconds:
         return f"{serial} total: {', '.join(sent)}"
     return (
-        f"{serial} without overlap, {_overlapped_words(cost)}: "
+        f"{serial} without overlap, {overlapped_words(cost)}: "
         f"compute {time_words(cost.compute_seconds, is_known)}, {', '.join(sent)}"
     )
 
 
-def _overlapped_words(cost: PlanCost, layers: int = 1) -> str:
+def overlapped_words(cost: PlanCost, layers: int = 1) -> str:
     """``140 µs with perfect overlap``; of a train step also the time where activations are waited for."""
     words = f"{time_words(cost.overlapped_seconds * layers, not cost.unknown)} with perfect overlap"
     step = seconds(cost.step_seconds * layers)
@@ -165,12 +146,12 @@ def _phases_words(cost: PlanCost) -> str:
     return words + hidden
 
 
-def _layers_words(cost: PlanCost) -> str:
+def layers_words(cost: PlanCost) -> str:
     """``all 32 layers: 346 ms without overlap, 273 ms with perfect overlap; 46.2 TFLOP, 6 GiB sent``."""
     if cost.layers == 1:
         return ""
     sent = f", {human_bytes(cost.wire_bytes * cost.layers)} sent" if cost.wire_bytes else ""
-    overlapped = _overlapped_words(cost, cost.layers)
+    overlapped = overlapped_words(cost, cost.layers)
     return (
         f"all {cost.layers} layers: {time_words(cost.layers_seconds, not cost.unknown)} without overlap, "
         f"{overlapped}; {flops(cost.flops * cost.layers)}{sent}"
@@ -275,7 +256,7 @@ def alternatives_view(cost: PlanCost, width: int, palette: Palette) -> list[Text
     less and its collectives; then how far the plan may be from the best, unless it is proved to be it."""
     lines = sentence(division_words(cost.plan), width, INDENT)
     for alternative in cost.alternatives:
-        words = _alternative_words(alternative, cost)
+        words = alternative_words(alternative, cost)
         if _divides_differently(alternative, cost):
             words += f": {_saving_words(alternative.cost, cost)}."
         lines += sentence(words, width, INDENT)
@@ -288,7 +269,7 @@ def _divides_differently(alternative: Alternative, cost: PlanCost) -> bool:
     return alternative.name == "fastest" and cost.plan.objective == "given"
 
 
-def _alternative_words(alternative: Alternative, cost: PlanCost) -> str:
+def alternative_words(alternative: Alternative, cost: PlanCost) -> str:
     if _divides_differently(alternative, cost):
         return faster_words(alternative.cost, cost)
     lead = "The plan with the fewest bytes"
@@ -403,81 +384,3 @@ def _percents(value: float) -> str:
 def _times(other: float, own: float) -> str:
     ratio = other / own
     return f"{ratio:,.0f} ×" if ratio >= 10 or ratio == round(ratio) else f"{ratio:.2g} ×"
-
-
-def explain_view(
-    cost: PlanCost, width: int, palette: Palette, with_pictures: bool = True, verbose: bool = False
-) -> list[Text]:
-    """A plan and its cost below what it answers and whether it fits, all of it when `verbose`."""
-    plan = cost.plan
-    return [
-        *headline(plan.problem, width, palette),
-        *statement_lines(plan.problem, width),
-        *fit_lines(cost, width),
-        *padding_lines(plan.problem.padding, width),
-        Text(),
-        *question_view(plan, width, palette, with_pictures, verbose),
-        Text(),
-        *(full_plan if verbose else short_plan)(cost, width, palette),
-    ]
-
-
-def short_plan(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
-    """The time and the case, a line for each step, the totals, and the alternatives, a sentence each."""
-    time, count = time_words(cost.serial_seconds, not cost.unknown), len(cost.plan.collectives)
-    sent = f"{human_bytes(cost.wire_bytes)} sent by {count} collectives" if count else "nothing is sent"
-    totals = [
-        sent * (count != 1),
-        _overlapped_words(cost) if count and cost.compute_seconds else "",
-        memory_words(cost),
-        _layers_words(cost),
-    ]
-    others = [f"{_alternative_words(other, cost)}." for other in cost.alternatives[:1]]
-    return [
-        *plan_view(cost.plan, width, palette, cost.steps, time=time),
-        *sentence("; ".join(filter(None, totals)), width, INDENT),
-        *sentences(others, width, INDENT),
-    ]
-
-
-def full_plan(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
-    """The plan with all of its reasons, the alternatives, and its time with all that it assumes."""
-    plan = cost.plan
-    optimistic: dict[str, list[str]] = {}
-    for number, step in enumerate(cost.steps, 1):
-        if step.optimistic:
-            optimistic.setdefault(step.optimistic, []).append(str(number))
-    said = [f"{why} (step {listed(numbers, 3)})" for why, numbers in optimistic.items()]
-    return [
-        *adopted_lines(plan, width),
-        *plan_view(plan, width, palette, cost.steps, verbose=True),
-        *alternatives_view(cost, width, palette),
-        Text(),
-        *time_lines(cost, width),
-        *sentences((f"optimistic: {'; '.join(said)}" * bool(said), cost.assumes), width, INDENT),
-    ]
-
-
-def assumption_lines(cost: PlanCost, width: int, more: str = "") -> list[Text]:
-    """A blank line, the assumptions of the times, and how to see `more`."""
-    machine, matmuls = cost.machine, matmul_words(cost.machine, cost.plan.problem.forward[-1].result.dtype)
-    words = f"On {machine.name}, {matmuls}."
-    if any(step.is_collective for step in cost.unknown):
-        words += f" Collectives have no seconds: {cost.missing_figure}."
-    if machine.assumed:
-        words = f"Times assume {machine.name} {matmuls}, each axis a ring."
-    said = " ".join(filter(None, (words, bound_words(cost), more)))
-    return [Text(), *sentence(said, width, style="dim")]
-
-
-def step_page(cost: PlanCost, number: int, width: int, palette: Palette) -> list[Text]:
-    """One step of a plan in full: its reason, its figures and how its time is counted, and its arrays."""
-    plan = cost.plan
-    return [
-        *headline(plan.problem, width, palette),
-        Text(),
-        *step_lines(plan, number, width, palette, cost.steps),
-        *sentence(exact_words(cost.steps[number - 1]), width, REASON_INDENT, style="dim"),
-        Text(),
-        *array_lines([step_arrays(plan)[number - 1]], width, palette),
-    ]

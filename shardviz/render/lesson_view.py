@@ -20,7 +20,8 @@ from shardviz.lessons.measures import answer_of, choices, is_right, typed_form
 from shardviz.lessons.progress import CourseEntry, State
 from shardviz.lessons.writing import WritingCheck
 from shardviz.render.command_lines import command_lines
-from shardviz.render.lines import giving_way, sentence, sentences, table
+from shardviz.render.lines import sentence, sentences
+from shardviz.render.tables import giving_way, table
 
 WAYS = {
     "a": "plays the next algorithm",

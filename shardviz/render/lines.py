@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from rich.style import Style
 from rich.text import Span, Text
 
-from shardviz.errors import plural
 from shardviz.render.palette import PLAIN, SIGNS, Palette
 
 GAP = 2
@@ -27,8 +26,6 @@ COUNTED = re.compile(
 """The blank between a number and its unit."""
 READABLE = 100
 """Sentences wrap here even on wider pages."""
-Cell = Text | str | tuple[str, str | Style]
-"""A cell of a table: a text, or words with a style."""
 BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
@@ -50,12 +47,6 @@ Lines = Callable[[int, Palette], Sequence[Text]]
 def plain_text(lines: Lines, width: int) -> str:
     """The picture as text without colours, and without a line end after the last line."""
     return "\n".join(printable(line.plain) for line in lines(width, PLAIN))
-
-
-def as_text(cell: Cell) -> Text:
-    if isinstance(cell, Text):
-        return printable_line(cell)
-    return Text(printable(cell)) if isinstance(cell, str) else Text(printable(cell[0]), cell[1])
 
 
 def bar(size: float, most: float, room: int) -> str:
@@ -108,108 +99,10 @@ def shared(
     ]
 
 
-def columns(
-    rows: Sequence[Sequence[Cell]],
-    width: int,
-    indent: int = 0,
-    head: Sequence[str] = (),
-    without: Sequence[Collection[str]] = (),
-    style: str = "bold",
-) -> list[Text] | None:
-    """Rows of cells below the words of `head`, if it has any. A column is flush right if its heading begins
-    with ``>``. Empty columns are left out, and those of the first of `without` with which the others fit."""
-    words = [word.removeprefix(">") for word in head]
-    texts = [[*map(as_text, row)] for row in ([_headings(words, style), *rows] if any(words) else rows)]
-    count = max(map(len, texts), default=0)
-    widths = [max((row[i].cell_len for row in texts if i < len(row)), default=0) for i in range(count)]
-    for left_out in ((), *without):
-        kept = [i for i in range(count) if widths[i] and not {*words[i : i + 1]} & {*left_out}]
-        if indent + sum(widths[i] for i in kept) + GAP * (len(kept) - 1) <= width:
-            break
-    else:
-        return None
-    lines = []
-    for row in texts:
-        line = Text(" " * indent)
-        for index, i in enumerate(kept):
-            cell = row[i] if i < len(row) else Text()
-            blank = " " * (widths[i] - cell.cell_len)
-            line.append(" " * (GAP if index else 0))
-            is_right = i < len(head) and head[i].startswith(">")
-            line.append_text(Text.assemble(blank, cell) if is_right else Text.assemble(cell, blank))
-        line.rstrip()
-        lines.append(line)
-    return lines
-
-
-def _headings(words: Sequence[str], style: str) -> list[Cell]:
-    return [(word, style) for word in words]
-
-
-def giving_way(*names: str) -> list[tuple[str, ...]]:
-    """The headings that narrower and narrower tables are without: the first of `names`, the first two, …"""
-    return [names[:count] for count in range(1, len(names) + 1)]
-
-
-def records(rows: Sequence[Sequence[Cell]], width: int, indent: int = 0) -> list[Text]:
-    """Each row's cells one after another, as many to a line as fit. Lines after a row's first are indented
-    two more; a cell wider than a line goes on over several, broken at blanks where it has them."""
-    lines = []
-    room = max(width - indent - GAP, 1)
-    for row in rows:
-        pieces: list[tuple[Text, int]] = []
-        for cell in map(as_text, row):
-            number = 0
-            while cell.cell_len > room:
-                blank = cell.plain.rfind(" ", 0, room + 1)
-                stop = blank if blank > 0 else room
-                pieces.append((cell[:stop], number))
-                cell, number = cell[stop + (blank > 0) :], number + 1
-            pieces += [(cell, number)] * bool(cell.cell_len)
-        line = Text(" " * indent)
-        for index, (piece, number) in enumerate(pieces):
-            gap = 1 if number else GAP
-            if index and line.cell_len + gap + piece.cell_len > width:
-                lines.append(line)
-                line = Text(" " * (indent + GAP))
-            elif index:
-                line.append(" " * gap)
-            line.append_text(piece)
-        lines.append(line)
-    return lines
-
-
-def table(
-    rows: Sequence[Sequence[Cell]],
-    width: int,
-    indent: int = 0,
-    head: Sequence[str] = (),
-    without: Sequence[Collection[str]] = (),
-    told: Sequence[str] = (),
-    style: str = "bold",
-) -> list[Text]:
-    """`columns`, or else records: below the head, or cells with the word `told` for their column. No rows, no
-    line."""
-    texts = columns(rows, width, indent, head, without, style) if rows else []
-    if texts is not None:
-        return texts
-    if told:
-        named = [zip(map(as_text, row), told, strict=False) for row in rows]
-        rows = [[Text.assemble(cell, word) for cell, word in row if cell] for row in named]
-    elif any(words := [word.removeprefix(">") for word in head]):
-        rows = [_headings(words, style), *rows]
-    return records(rows, width, indent)
-
-
 def listed(names: Sequence[str], most: int) -> str:
     """``a, b, c and 4 more``: at most `most` of the names."""
     more = len(names) - most
     return ", ".join(names[:most]) + f" and {more:,} more" * (more > 0)
-
-
-def rest_line(count: int, name: str, indent: int = 0, more: str = "") -> list[Text]:
-    """``and 4 more rows, 2 MiB``: the line below some of many, `count` of which are not shown; none for 0."""
-    return [Text(f"{'':{indent}}and {plural(count, name)}{more}", "dim")] * (count > 0)
 
 
 def beside(line: Text, words: str, left: int, width: int, least: int, indent: int) -> list[Text]:

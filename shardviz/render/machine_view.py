@@ -20,9 +20,10 @@ from shardviz.hardware.links import Dimension, LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hardware.placement import AXES
-from shardviz.render.lines import GLUE, Cell, columns, sentence, sentences, shelve, table
+from shardviz.render.lines import GLUE, sentence, sentences, shelve
 from shardviz.render.measurements import percent, regime_cells
 from shardviz.render.palette import DIM, Palette
+from shardviz.render.tables import Cell, columns, table
 from shardviz.sharding import Mesh
 from shardviz.targets import pip
 from shardviz.targets.hardware import TargetGroup

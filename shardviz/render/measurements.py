@@ -18,9 +18,10 @@ from shardviz.errors import plural
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.hardware.measured import Regime
 from shardviz.render.caption import axes_text, coordinates
-from shardviz.render.lines import GAP, Cell, columns, records, sentence, sentences, table
+from shardviz.render.lines import GAP, sentence, sentences
 from shardviz.render.palette import DIM, SIGNS, Palette
 from shardviz.render.sweep_view import LogChart
+from shardviz.render.tables import Cell, columns, records, table
 from shardviz.sharding import Mesh
 from shardviz.units import flops, human_bytes, measured_rate, rate, seconds, times
 

@@ -27,20 +27,10 @@ from shardviz.planner.pricing.priced_plan import PricedStep
 from shardviz.planner.problem import Phase
 from shardviz.render.caption import axes_text, mesh_text, split_text
 from shardviz.render.cost_view import machine_words, padding_lines
-from shardviz.render.lines import (
-    Cell,
-    as_text,
-    bar,
-    columns,
-    giving_way,
-    listed,
-    rest_line,
-    sentence,
-    sentences,
-    table,
-)
+from shardviz.render.lines import bar, listed, sentence, sentences
 from shardviz.render.palette import PLAIN, Palette
 from shardviz.render.plan_view import time_words
+from shardviz.render.tables import Cell, as_text, columns, giving_way, rest_line, table
 from shardviz.render.times.report import percent
 from shardviz.sharding import Mesh
 from shardviz.sharding.axis_parts import whole_axis

@@ -1,25 +1,26 @@
-"""A plan: the rows of its steps, which all tables of steps are made of, and the page. Every block of an array
-has a number, which gives it its colour and glyph in all views."""
+"""The rows of a plan's steps, of which all tables of steps are made: lines of a page, and the table to choose
+from."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from functools import cache, cached_property
 from itertools import groupby
 from typing import NamedTuple
 
+from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words, repeated_work
+from shardviz.planner.pricing.costs import PlanCost
 from shardviz.planner.pricing.priced_plan import HBM, IN_PLACE, UNKNOWN, PricedStep
-from shardviz.planner.problem import UNNAMED, Problem, notices, statement_text, value_pieces
+from shardviz.planner.problem import Problem, value_pieces
 from shardviz.planner.statements.work_split import CASES
-from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
-from shardviz.render.layouts.layout_canvas import Numbered, array_lines, count_of, numbered_parts
-from shardviz.render.lines import GAP, beside, columns, listed, records, sentence, sentences, table
+from shardviz.render.caption import axes_text, spec_text
+from shardviz.render.lines import GAP, bar, beside, listed, sentence, sentences
 from shardviz.render.palette import Palette
-from shardviz.sharding import Layout, ShardedArray
+from shardviz.render.tables import columns, records
 from shardviz.units import exact_bytes, flops, human_bytes, seconds
 
 
@@ -88,8 +89,6 @@ LEFT_OUT = {BECOMES: 28, BAR: 20, MOVED: 16}
 """The columns that narrower tables do without, in this order: each where the operation would else be cut to
 fewer columns than these."""
 INDENT, REASON_INDENT = 1, 4
-MOST_DRAWN, MOST_FOLDED = 32, 3
-"""Devices beyond which pictures are folded, and the rows and columns that these have then."""
 
 
 def step_rows(plan: Plan, palette: Palette, priced: Sequence[PricedStep] = ()) -> dict[int, StepRow]:
@@ -109,8 +108,7 @@ def step_row(
     """The row of one step, or of the `run` of steps that update its parameter."""
     step, problem = plan.steps[number - 1], plan.problem
     part, is_chain = problem.parts[step.part], problem.is_chain
-    arrays = (array for part in problem.parts for array in (*part.operands, part.result))
-    dims = next(array.dims for array in arrays if array.name == step.array)
+    dims = next(array.dims for array in problem.arrays if array.name == step.array)
     array = spec_text(step.array, dims, step.to_spec, problem.mesh, palette)
     becomes = Text.assemble("→ ", array)
     is_statement = step.einsum is not None and not is_chain
@@ -165,13 +163,6 @@ def _updated(plan: Plan, step: Step) -> str:
     return part.source if part.phase == "optimizer" and step.einsum is not None else ""
 
 
-def headline(problem: Problem, width: int, palette: Palette) -> list[Text]:
-    """The einsums, or the size of a program, and the mesh: ``bd,df->bf   mesh X=2, Y=4, 8 devices``."""
-    words = problem.text if problem.is_chain else program_words(problem)
-    mesh = Text.assemble("mesh ", mesh_text(problem.mesh, palette))
-    return table([[Text(words, "bold"), mesh]], width)
-
-
 def program_words(problem: Problem) -> str:
     """``program of 18 statements, × 32, backward, remat dots, adam``."""
     words = [f"program of {plural(len(problem.forward), 'statement')}"]
@@ -180,46 +171,6 @@ def program_words(problem: Problem) -> str:
         remat, optimizer = problem.training.remat, problem.training.optimizer
         words += ["backward", *[f"remat {remat}"] * (remat != "none"), *[f"{optimizer}"] * bool(optimizer)]
     return ", ".join(words)
-
-
-def statement_lines(problem: Problem, width: int) -> list[Text]:
-    """A program's forward statements and notices; none of einsums in letters, or of one product."""
-    if problem.is_chain and (len(problem.parts) == 1 or problem.result.name == UNNAMED):
-        return []
-    said = []
-    for part in problem.forward:
-        # A function along dimensions names these itself.
-        summed = part.summed if part.function == "multiply" and len(part.operands) > 1 else ()
-        said.append(statement_text(part) + (f" (sums over {', '.join(summed)})" if summed else ""))
-    return [*sentences(said, width, INDENT), *sentences((f"{notice}." for notice in notices(problem)), width)]
-
-
-def question_view(
-    plan: Plan, width: int, palette: Palette, with_pictures: bool = True, verbose: bool = True
-) -> list[Text]:
-    """The pictures of the chain's arrays, then a line of words for each; a program has only lines, for its
-    arguments and results. Pictures of many devices are folded, unless `verbose`."""
-    problem = plan.problem
-    parts = numbered_parts(plan)
-    lines: list[Text] = []
-    if with_pictures and (problem.is_chain or len(problem.parts) == 1):
-        folded = not verbose and problem.mesh.size > MOST_DRAWN
-        lines = array_lines(parts, width, palette, MOST_FOLDED if folded else None)
-        lines += [*repetition(count_of(parts), palette), Text()]
-    named = None
-    if not problem.is_chain:
-        trained = {part.source for part in problem.parts if part.phase == "optimizer"}
-        updated = problem.updates if problem.training else ()
-        state = {name for pair in updated if pair[0] not in trained for name in pair}
-        named = {*problem.results, *(array.name for array in problem.arguments)} - state
-    arrays = {
-        str(layout): layout
-        for part in parts
-        for layout, _ in part
-        if named is None or layout.array.name in named
-    }
-    lines += table([caption_cells(layout, palette) for layout in arrays.values()], width)
-    return lines + sentences((note for layout in arrays.values() for note in notes(layout)), width)
 
 
 def plan_view(
@@ -265,32 +216,6 @@ def plan_view(
             told.add(convention)
             lines += sentence(convention, width, REASON_INDENT, style="dim")
     return [*lines, *sentence(totals(plan), width, INDENT)] if verbose else lines
-
-
-def step_arrays(plan: Plan) -> list[list[Numbered]]:
-    """For every step the operands and the result of an einsum, else the array before and after it. A block
-    keeps its number while it is the same; partial sums have that of the block that they add up to."""
-    parts = numbered_parts(plan)
-    arrays: dict[str, ShardedArray] = {}
-    firsts: dict[tuple[str, tuple[tuple[str, ...], ...]], int] = {}
-    for layout, first in (numbered for part in parts for numbered in part):
-        arrays.setdefault(layout.array.name, layout.array)
-        firsts.setdefault((layout.array.name, layout.spec.dims), first)
-    next_block = count_of(parts)
-    steps = []
-    for step in plan.steps:
-        changed = arrays[step.array]
-        before = [arrays[name] for name in step.operands] or [changed.with_spec(step.from_spec)]
-        arrays[step.array] = after = changed.with_spec(step.to_spec)
-        numbered = []
-        for layout in (Layout(array, plan.problem.mesh) for array in (*before, after)):
-            blocks = layout.array.name, layout.spec.dims
-            if blocks not in firsts:
-                firsts[blocks] = next_block
-                next_block += math.prod(layout.parts)
-            numbered.append((layout, firsts[blocks]))
-        steps.append(numbered)
-    return steps
 
 
 def case_lines(plan: Plan, width: int, time: str = "") -> list[Text]:
@@ -367,3 +292,128 @@ def adopted_lines(plan: Plan, width: int) -> list[Text]:
     is_one = len(plan.question.parts) == 1
     does = "The array is resharded as by Shardy" if is_one else "Intermediates are sharded as by Shardy"
     return sentence(f"{does}, because that costs less than the planner's own best plan.", width)
+
+
+MARK = "▌"
+"""Stands before every line of the chosen step."""
+LEAST_BAR, MOST_BAR = 4, 24
+
+
+class PlanTable:
+    """A priced plan's table. With `is_full` a row has the array that its step makes, the chosen one all
+    details, and the plan its cases; with `is_quiet` rows have FLOPs, but no seconds or HBM bytes."""
+
+    def __init__(
+        self, cost: PlanCost, width: int, palette: Palette, is_full: bool = False, is_quiet: bool = False
+    ) -> None:
+        self._cost, self._width, self._palette, self._is_full = cost, width, palette, is_full
+        self._plan, self._is_quiet = cost.plan, is_quiet
+        self._runs = update_runs(cost.plan)
+        self._rows = step_rows(cost.plan, palette, cost.steps)
+        self._longest = max(row.seconds or 0.0 for row in self._rows.values())
+        self._line = cache(lambda number: self._drawn(self._rows[number]))
+        self._one = cache(lambda number: step_row(cost.plan, number, palette, cost.steps))
+
+    def lines(
+        self, chosen: int, group: Text | None = None, has_total: bool = True
+    ) -> tuple[list[Text], range]:
+        """All lines, and which are those of step `chosen`, from 1; `group` does it with the marked device."""
+        lines: list[Text] = []
+        if self._is_full or repeated_work(self._plan) is not None:
+            lines += case_lines(self._plan, self._width)
+        lines.append(self._joined([Text(heading.removeprefix(">"), "dim") for heading in HEADINGS]))
+        span = range(0)
+        for number in range(1, len(self._cost.steps) + 1):
+            run = self._runs.get(number, range(0))
+            if heading := phase_heading(self._plan, number):
+                lines.append(Text(f" {heading}", "bold"))
+            if number == chosen:
+                block = self._chosen(number, group)
+                span = range(len(lines), len(lines) + len(block))
+                lines += block
+            elif chosen in run:
+                lines.append(self._drawn(self._one(number)))
+            elif number in self._rows:
+                lines.append(self._line(number))
+        lines += [self._joined(self._total)] * (has_total or self._cost.layers > 1)
+        return lines + (meaning_lines(self._plan, self._width) if self._is_full else []), span
+
+    def _chosen(self, number: int, group: Text | None) -> list[Text]:
+        """The row of the chosen step and its reason; in full also what was cut of the row, and figures."""
+        priced, row = self._cost.steps[number - 1], self._one(number)
+        reason = (not self._is_full and priced.step.short_reason) or priced.step.reason
+        line, start = self._drawn(row), INDENT + self._widths[NUMBER] + GAP
+        shown = row.short if self._is_cut else row.operation
+        line.stylize("reverse", start, start + min(shown.cell_len, self._widths[OPERATION]))
+        lines, indent = [line], REASON_INDENT
+        if self._is_full and (self._is_cut or (BECOMES not in self._widths and row.becomes)):
+            lines += records([[row.operation, row.becomes]], self._width, indent)
+        lines += sentence(reason, self._width, indent)
+        if self._is_full and not self._is_quiet:
+            lines += sentence(exact_words(priced), self._width, indent, style="dim")
+        if group is not None:
+            lines += records([[Text.assemble("group ", group)]], self._width, indent)
+        return [Text.assemble((MARK, "bold")).append_text(line[1:]) for line in lines]
+
+    @cached_property
+    def _total(self) -> list[Text]:
+        cost = self._cost
+        layers = f"in each of {cost.layers} layers" if cost.layers > 1 else "total"
+        if self._is_quiet and (work := sum(step.flops for step in cost.steps)):
+            layers += f": {flops(work)}"
+        sent = f"{human_bytes(cost.wire_bytes)} sent" if self._plan.collectives else ""
+        time = time_words(cost.serial_seconds, not cost.unknown)
+        words = {OPERATION: layers, MOVED: sent, TIME: time}
+        return [Text(words.get(column, ""), "bold") for column in range(BOUND)]
+
+    @cached_property
+    def _widths(self) -> dict[int, int]:
+        """The columns of each cell; the bar has what is left over."""
+        table = [self._total, *(row.cells[:-1] for row in self._rows.values())]
+        widest: list[int] = [max(cell.cell_len for cell in column) for column in zip(*table, strict=True)]
+        widest[BAR] = LEAST_BAR * (self._longest > 0 and not self._is_quiet)
+        widest[TIME] *= not self._is_quiet
+        widest[BECOMES] *= self._is_full
+        widths = {i: max(wide, len(HEADINGS[i].removeprefix(">"))) for i, wide in enumerate(widest) if wide}
+
+        def spare() -> int:
+            return self._width - INDENT - sum(widths.values()) - GAP * (len(widths) - 1)
+
+        for column, least in LEFT_OUT.items():
+            if widths[OPERATION] + min(spare(), 0) >= min(widths[OPERATION], least):
+                break
+            widths.pop(column, None)
+        left = spare()
+        widths[OPERATION] += min(left, 0)
+        if BAR in widths:
+            widths[BAR] = min(widths[BAR] + max(left, 0), MOST_BAR)
+        return widths
+
+    @cached_property
+    def _is_cut(self) -> bool:
+        """The operations are said in fewer words, as not all rows have room for more."""
+        return any(row.operation.cell_len > self._widths[OPERATION] for row in self._rows.values())
+
+    def _drawn(self, row: StepRow) -> Text:
+        cells, step = row.cells[:-1], row.step
+        if self._is_cut:
+            cells[OPERATION] = row.short
+        colour = Style(color=self._palette.lanes["matmul" if step.op == "einsum" else "compute"])
+        if step.axes and not row.is_update:
+            colour = self._palette.axis(self._plan.problem.mesh, step.axes[0])
+        room = self._widths.get(BAR, 0)
+        if self._is_quiet and not row.is_moving:
+            work = sum(step.flops for step in row.priced)
+            cells[MOVED] = Text(flops(work) if work else "")
+        cells[BAR] = Text(bar(row.seconds or 0.0, self._longest, room), colour)
+        return self._joined(cells)
+
+    def _joined(self, cells: list[Text]) -> Text:
+        line = Text(" " * INDENT)
+        for index, (column, width) in enumerate(self._widths.items()):
+            cell = cells[column].copy()
+            cell.truncate(width, overflow="ellipsis")
+            cell.align("right" if HEADINGS[column].startswith(">") else "left", width)
+            line.append(" " * GAP * bool(index)).append_text(cell)
+        line.rstrip()
+        return line

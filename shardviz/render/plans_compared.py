@@ -16,9 +16,11 @@ from shardviz.planner.problem import Problem
 from shardviz.planner.ranking import Candidate
 from shardviz.render.caption import collectives_text
 from shardviz.render.cost_view import machine_words, overtaking_words
-from shardviz.render.lines import GAP, Cell, as_text, columns, giving_way, records, sentence, shelve, table
+from shardviz.render.lines import GAP, sentence, shelve
 from shardviz.render.palette import BEST, Palette
-from shardviz.render.plan_view import AT_LEAST, headline, plan_view, statement_lines, time_words
+from shardviz.render.plan_pages import headline, statement_lines
+from shardviz.render.plan_view import AT_LEAST, plan_view, time_words
+from shardviz.render.tables import Cell, as_text, columns, giving_way, records, table
 from shardviz.units import flops, human_bytes, seconds
 
 ORDINALS = ("first", "second")

@@ -231,7 +231,7 @@ def field_rows(scene: ResolvedProblem) -> list[FieldRow]:
     # The machine where none is named: the rule of `shardviz.targets.hardware.machine_for`, by name.
     known, count = ((target.name, target.machine) for target in scene.targets), scene.problem.mesh.size
     fitting = (name for name, machine in known if machine is not None and machine.devices == count)
-    usual = {"sizes": default_sizes(scene), "machine": next(fitting, "v5e rings, assumed")}
+    usual = {"sizes": sizes_text(scene.problem.sizes), "machine": next(fitting, "v5e rings, assumed")}
     named = {name: PROBLEM_FIELDS[name]._replace(empty=text) for name, text in usual.items()}
     fields = PROBLEM_FIELDS | named
     hidden = {"mesh"} if draft.backward == FLAG else {"mesh", "remat", "optimizer", "frozen"}
@@ -258,15 +258,6 @@ def mesh_in(scene: ResolvedProblem) -> Mesh:
     return parsed(scene.draft).mesh or scene.problem.mesh
 
 
-def default_sizes(scene: ResolvedProblem) -> str:
-    """The sizes that the problem has, as one would type them."""
-    sizes: dict[str, int] = {}
-    for part in scene.problem.parts:
-        for array in (*part.operands, part.result):
-            sizes |= dict(zip(array.dims, array.shape, strict=True))
-    return sizes_text(sizes)
-
-
 def _text_row(field: FormField, text: str) -> FieldRow:
     cell = FieldCell("text", field.name, 0, text or field.empty, is_default=not text)
     return FieldRow(field.name, field.group, field.label, (cell,))
@@ -278,7 +269,7 @@ def _array_rows(scene: ResolvedProblem) -> list[FieldRow]:
     remarks: list[tuple[str, ...]] = [()] * len(specs)
     if not any(fault.field not in BESIDE_THE_PROBLEM for fault in scene.faults):
         # The statements of a chain have the arrays of the rows; those of a program have more.
-        shown = [array for part in problem.forward for array in (*part.operands, part.result)]
+        shown = [array for part in problem.forward for array in part.arrays]
         if [array.name for array in shown] != [row.name for row in scene.rows]:
             by_name = {array.name: array for array in reversed(shown)}
             shown = [by_name[row.name] for row in scene.rows]

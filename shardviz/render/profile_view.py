@@ -16,12 +16,12 @@ from shardviz.profiles.collective_timing import CollectiveTiming
 from shardviz.profiles.device_operations import DeviceActivity
 from shardviz.profiles.profile import Profile
 from shardviz.render.caption import axes_text
-from shardviz.render.lines import Cell, giving_way, rest_line, sentence, sentences, table
+from shardviz.render.lines import sentence, sentences
 from shardviz.render.palette import Palette
+from shardviz.render.tables import Cell, giving_way, rest_line, table
 from shardviz.render.times.gantt import FIGURED
 from shardviz.render.times.report import note_lines, percent, stacked_pictures, total_lines, totals_table
-from shardviz.units import human_bytes, measured_rate
-from shardviz.units import seconds as human_seconds
+from shardviz.units import human_bytes, measured_rate, seconds
 
 MOST_DEVICES, MOST_STEPS = 16, 12
 """Rows of a table; what is more, --json lists."""
@@ -64,12 +64,11 @@ def profile_view(profile: Profile, width: int, palette: Palette, verbose: bool =
         values = {part: median(map(value, profile.devices)) for part, value in _PARTS.items()}
         whole = values["total"]
         parts = [
-            f"{part} {human_seconds(values[part])}"
-            + f" ({percent(values[part] / (whole or 1))})" * bool(whole)
+            f"{part} {seconds(values[part])}" + f" ({percent(values[part] / (whole or 1))})" * bool(whole)
             for part in ("compute", "exposed", *["copies"] * _has_copies(profile), "idle")
         ]
         lead = "median device: " if len(profile.devices) > 1 else ""
-        middle = sentence(f"{', '.join(parts)} of {human_seconds(whole)}", width, 2, lead)
+        middle = sentence(f"{', '.join(parts)} of {seconds(whole)}", width, 2, lead)
         tables = [[*middle, *_straggler_lines(profile, width, 1)], timings]
     blocks = [
         _heading(profile, width),
@@ -89,8 +88,8 @@ def _heading(profile: Profile, width: int) -> list[Text]:
     ends = f" {'to' if is_row else 'and' if len(names) == 2 else '…'} ".join((names[0], names[-1]))
     devices = names[0] if len(names) == 1 else f"{len(names)} devices, {ends}"
     lengths = [step.seconds for step in profile.steps]
-    words = f"{plural(len(lengths), 'step')} of {human_seconds(median(lengths))}"
-    limits = dict.fromkeys(map(human_seconds, (min(lengths), max(lengths))))
+    words = f"{plural(len(lengths), 'step')} of {seconds(median(lengths))}"
+    limits = dict.fromkeys(map(seconds, (min(lengths), max(lengths))))
     words += f" ({' to '.join(limits)})" if len(limits) > 1 else ""
     hosts = ", ".join(profile.hosts[:4]) + (" …" if len(profile.hosts) > 4 else "")
     at = f", profiled on {hosts}" if hosts else ""
@@ -129,7 +128,7 @@ def _step_lines(profile: Profile, width: int) -> list[Text]:
     rows = []
     for step in sorted(longest, key=lambda step: step.number):
         name, _, *rest = _activity_cells(str(step.number), step.devices)
-        rows.append([name, human_seconds(step.seconds), *rest])
+        rows.append([name, seconds(step.seconds), *rest])
     lines = _activity_table("step" if profile.steps_are_marked else "run", rows, profile, width)
     if len(profile.devices) > 1:
         words = "total: first device start to last device end; all else, shares too: medians over devices"
@@ -154,7 +153,7 @@ def _activity_cells(name: str, activities: Sequence[DeviceActivity]) -> list[Cel
     values = {part: median(value(activity) for activity in activities) for part, value in _PARTS.items()}
     cells: list[Cell] = [(name, "bold")]
     for part, value in values.items():
-        cell = Text(human_seconds(value))
+        cell = Text(seconds(value))
         if part in _SHARES and values["total"]:
             cell.append(f" {percent(value / values['total']):>5}", "dim")
         cells.append(cell)
@@ -199,7 +198,7 @@ def _timing_cells(timing: CollectiveTiming, profile: Profile, palette: Palette) 
     if timing.predicted is not None:
         times = timing.seconds / timing.predicted if timing.predicted else 0.0
         ratio = f" × {times:,.0f}" if times >= 9.5 else f" × {times:.2g}" if times else ""
-        predicted = Text.assemble(human_seconds(timing.predicted), (ratio, "dim"))
+        predicted = Text.assemble(seconds(timing.predicted), (ratio, "dim"))
     runs = Text(f"{timing.runs:,}")
     if timing.groups > 1 and timing.runs % timing.groups == 0:
         # Of groups that ran unequally often all runs are told.
@@ -209,13 +208,13 @@ def _timing_cells(timing: CollectiveTiming, profile: Profile, palette: Palette) 
         "axes": axes,
         ">bytes": Text("" if collective is None else human_bytes(collective.bytes)),
         ">runs": runs,
-        ">time": Text(human_seconds(timing.seconds), "bold"),
-        ">min to max": Text(f"{human_seconds(timing.least)} to {human_seconds(timing.most)}"),
+        ">time": Text(seconds(timing.seconds), "bold"),
+        ">min to max": Text(f"{seconds(timing.least)} to {seconds(timing.most)}"),
         ">algbw": Text(measured_rate(timing.algbw) if timing.algbw else ""),
         ">busbw": Text(measured_rate(timing.busbw) if timing.busbw else ""),
         ">predicted": predicted,
-        ">waited": Text("?", "bold") if timing.waited is None else Text(human_seconds(timing.waited)),
-        ">exposed": Text(human_seconds(timing.exposed)),
+        ">waited": Text("?", "bold") if timing.waited is None else Text(seconds(timing.waited)),
+        ">exposed": Text(seconds(timing.exposed)),
         "source": Text("" if collective is None else _FILE.sub(r"\1", collective.source), "dim"),
     }
 
@@ -227,7 +226,7 @@ def _straggler_lines(profile: Profile, width: int, most: int = 5) -> list[Text]:
         share = percent(straggler.times / straggler.runs)
         words = (
             f"was last in {straggler.times:,} of {plural(straggler.runs, 'run')} ({share}) "
-            f"of {straggler.collective}; others waited {human_seconds(straggler.seconds)}"
+            f"of {straggler.collective}; others waited {seconds(straggler.seconds)}"
         )
         lines += sentence(words, width, 2, f"{straggler.device} ")
     return lines

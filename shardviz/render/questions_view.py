@@ -14,6 +14,7 @@ from shardviz.render.palette import DIM, SIGNS, Palette
 from shardviz.render.plan_view import time_words
 from shardviz.render.plans_compared import collective_counts
 from shardviz.render.problem_picture import GUTTER, LABELS, parts_line
+from shardviz.render.tables import columns, giving_way
 from shardviz.units import human_bytes
 
 VALUES = 8
@@ -23,7 +24,9 @@ FIGURES: tuple[tuple[str, Callable[[PlanCost], str]], ...] = (
     ("sent", lambda cost: human_bytes(cost.wire_bytes * cost.layers)),
     ("memory", lambda cost: human_bytes(cost.layers_peak_bytes)),
 )
-HEADINGS = (*(name for name, _ in FIGURES), "collectives")
+HEADINGS = (*(f">{name}" for name, _ in FIGURES), "collectives")
+LEAST = 18
+"""Columns of a question's name, for which figures give way."""
 MARK = "▸"
 """Stands before the question that is shown now."""
 
@@ -69,30 +72,23 @@ def question_rows(
     questions: Sequence[ResolvedProblem], now: ResolvedProblem, width: int, palette: Palette
 ) -> list[Text]:
     """Headings, and a line for each question: what differs from `now`, which is marked; figures that fit."""
-    cells = [[Text(heading, DIM) for heading in HEADINGS]]
+    rows = []
     for question in questions:
         figures = (*(written(question.cost) for _, written in FIGURES), collective_counts(question.cost))
-        cells.append([*map(Text, figures)])
-    widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)]
-    kept = len(HEADINGS)
-    while kept > 1 and width - sum(widths[:kept]) - GAP * kept < 18:
-        kept -= 1
-    room = width - sum(widths[:kept]) - GAP * kept
+        rows.append([*map(Text, figures)])
+    without = giving_way("collectives", "memory", "sent")
+    texts = columns(rows, width - LEAST - GAP, 0, HEADINGS, without, "dim")
+    texts = texts or columns(rows, width, 0, HEADINGS, without[-1:], "dim") or []
+    room = width - max(text.cell_len for text in texts) - GAP
     names = [Text()]
     for question in questions:
         mark, own = "", what_differs(question, now)
         if is_same_question(question, now):
             mark, own = MARK, tuple(part for part in summary(question) if part.kind not in BESIDE)
         names.append(Text(mark.ljust(GAP)) + parts_line(own, question.problem.mesh, room - GAP, palette))
-    lines = []
-    for line, row in zip(names, cells, strict=True):
-        line.pad_right(room - line.cell_len)
-        for column, cell in enumerate(row[:kept]):
-            cell.align("left" if HEADINGS[column] == "collectives" else "right", widths[column])
-            line.append(" " * GAP).append_text(cell)
-        line.rstrip()
-        lines.append(line)
-    return lines
+    for name in names:
+        name.pad_right(room + GAP - name.cell_len)
+    return [name + text for name, text in zip(names, texts, strict=True)]
 
 
 def _labelled(label: str, value: str) -> Text:

@@ -15,9 +15,10 @@ from shardviz.planner.search.meshes import without_ones
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.command_lines import command_lines
 from shardviz.render.cost_view import matmul_words, overtaking_words, own_words
-from shardviz.render.lines import Cell, columns, giving_way, records, sentence, table
+from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import AT_LEAST, time_words
+from shardviz.render.tables import Cell, columns, giving_way, records, table
 from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, seconds
 

@@ -14,9 +14,11 @@ from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.costs import Crossing, Sweep
 from shardviz.render.caption import axes_text
 from shardviz.render.cost_view import machine_words
-from shardviz.render.lines import sentence, sentences, table
+from shardviz.render.lines import sentence, sentences
 from shardviz.render.palette import DIM, Palette
-from shardviz.render.plan_view import headline, time_words
+from shardviz.render.plan_pages import headline
+from shardviz.render.plan_view import time_words
+from shardviz.render.tables import table
 from shardviz.units import BINARY, human_bytes, seconds
 
 COMPUTE, COMMUNICATION, BOTH = "●", "×", "◉"

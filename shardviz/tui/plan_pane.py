@@ -30,14 +30,14 @@ from shardviz.tui.themes import STYLES
 with LazyImports():
     from shardviz.codegen import plan as plan_program
     from shardviz.planner import planner
-    from shardviz.render import cost_view, plan_table
+    from shardviz.render import cost_view, plan_pages, plan_view
     from shardviz.render.programs import target_answers
 
 if TYPE_CHECKING:
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner.plan import Plan
     from shardviz.planner.pricing.costs import PlanCost
-    from shardviz.render.plan_table import PlanTable
+    from shardviz.render.plan_view import PlanTable
     from shardviz.tui.state import EditorState
 
 
@@ -221,7 +221,7 @@ class PlanPane(Pane):
         lines, span = self._drawn(self._cost, room).lines(self.state.step_number, group, has_total)
         self._place = range(span.start + len(above), span.stop + len(above))
         known = self._is_full, self._has_totals, self._has_alternatives
-        below = [] if is_quiet else plan_table.below_table(self._cost, room, self.palette, *known)
+        below = [] if is_quiet else plan_pages.below_table(self._cost, room, self.palette, *known)
         lines = [*above, *lines, *below]
         if beside:
             self.query_one("#targets", LinesView).show(TextLines(targets))
@@ -233,11 +233,11 @@ class PlanPane(Pane):
         self.query_one(StepsView).show(TextLines(lines))
         self.keep_time()
 
-    def _drawn(self, cost: PlanCost, width: int) -> plan_table.PlanTable:
+    def _drawn(self, cost: PlanCost, width: int) -> plan_view.PlanTable:
         """The table of a plan: what does not change with the choice is drawn once."""
         key = cost, width, self.palette, self._is_full, self.state.is_quiet
         if self._table is None or any(a is not b for a, b in zip(self._table[0], key, strict=True)):
-            self._table = key, plan_table.PlanTable(*key)
+            self._table = key, plan_view.PlanTable(*key)
         return self._table[1]
 
     def _target_lines(self, answers: Mapping[str, ShownAnswer], width: int) -> tuple[list[Text], range]:

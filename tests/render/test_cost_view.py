@@ -12,7 +12,8 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import PlanCost, Threshold, price
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.render.cost_view import fit_lines, padding_lines, threshold_words, time_lines
+from shardviz.render.cost_view import fit_lines, padding_lines, threshold_words
+from shardviz.render.plan_pages import time_lines
 
 BOTH = ("bd,df->bf", "XY,Y_->X_", "")
 LLAMA = ("btd,df->btf; btf,fd->btd", "X__,_Y; ?,Y_->X__", "b=64,t=2048,d=8192,f=28672")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.render.palette import PLAIN
-from shardviz.render.programs.hlo_picture import program_view
+from shardviz.render.programs.program_pages import program_view
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
 

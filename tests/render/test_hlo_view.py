@@ -14,7 +14,7 @@ from shardviz.hlo import HloModule, read
 from shardviz.hlo.listing import Listing, list_hlo
 from shardviz.notation.mesh import parse_mesh
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.programs.hlo_picture import HloPicture, hlo_picture
+from shardviz.render.programs.program_pages import HloPicture
 from shardviz.render.programs.program_view import hlo_view
 from shardviz.reports.entries import Selection
 from shardviz.reports.program_report import report_of
@@ -46,7 +46,9 @@ def viewed(text: str, width: int, mesh: str | None = "X=2,Y=4") -> str:
 
 
 def pictured(text: str, width: int) -> str:
-    return "\n".join(line.plain for line in hlo_picture(list_hlo(text, XY), width, PLAIN))
+    listing = list_hlo(text, XY)
+    picture = HloPicture(listing, width, PLAIN)
+    return "\n".join(picture.line(number).plain for number in range(len(listing.lines)))
 
 
 def page(text: str) -> str:
@@ -232,7 +234,8 @@ def many(pairs: int) -> Listing:
 
 
 def test_more_at_once_than_have_a_line_have_their_mark() -> None:
-    lines = [line.plain for line in hlo_picture(many(6), 80, PLAIN)]
+    picture = HloPicture(many(6), 80, PLAIN)
+    lines = [picture.line(number).plain for number in range(8)]
     assert lines[4].startswith("│││┌▸ s3")
     assert lines[5].startswith("││││▸ s4")
     assert lines[7].startswith("└│││  d0")

@@ -26,7 +26,7 @@ from shardviz.render.layouts.layout_canvas import (
 )
 from shardviz.render.layouts.layout_view import layout_view
 from shardviz.render.palette import ANSI, GLYPHS, PLAIN, TRUECOLOR, Palette
-from shardviz.render.plan_view import question_view
+from shardviz.render.plan_pages import question_view
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from tests.conftest import examples
 

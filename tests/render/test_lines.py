@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from rich.style import Style
 from rich.text import Span, Text
 
-from shardviz.render.lines import columns, giving_way, records, sentence, table, trimmed
+from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import PLAIN, TRUECOLOR
+from shardviz.render.tables import columns, giving_way, records, table
 
 ROWS = [
     [Text("1"), Text("einsum"), Text(""), Text("0")],

@@ -14,8 +14,7 @@ from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import train_step
 from shardviz.render.lines import sentence
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.plan_table import MARK, PlanTable
-from shardviz.render.plan_view import update_runs
+from shardviz.render.plan_view import MARK, PlanTable, update_runs
 
 
 def priced(einsum: str, specs: str, mesh: str = "X=2,Y=4", sizes: str = "", optimizer: str = "") -> PlanCost:

@@ -18,9 +18,10 @@ from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.ranking import rank
-from shardviz.render.cost_view import comparison_words, explain_view
+from shardviz.render.cost_view import comparison_words
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.plan_view import case_lines, plan_view, statement_lines
+from shardviz.render.plan_pages import explain_view, statement_lines
+from shardviz.render.plan_view import case_lines, plan_view
 from shardviz.render.plans_compared import ranking_view, specs_text
 from shardviz.render.programs.target_answers import target_view
 from shardviz.reports.target_result import TargetResult

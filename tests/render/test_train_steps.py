@@ -10,8 +10,8 @@ from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import train_step
-from shardviz.render.cost_view import explain_view
 from shardviz.render.palette import PLAIN
+from shardviz.render.plan_pages import explain_view
 from shardviz.render.plan_view import program_words
 
 MESH = parse_mesh("X=4")

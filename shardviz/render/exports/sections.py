@@ -18,16 +18,8 @@ from shardviz.render.layouts.layout_canvas import array_lines
 from shardviz.render.layouts.layout_view import layout_view
 from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import Palette
-from shardviz.render.plan_view import (
-    case_lines,
-    headline,
-    meaning_lines,
-    plan_view,
-    question_view,
-    step_arrays,
-    step_lines,
-    totals,
-)
+from shardviz.render.plan_pages import headline, question_view, step_arrays
+from shardviz.render.plan_view import case_lines, meaning_lines, plan_view, step_lines, totals
 from shardviz.reports.trials import TrialTable
 from shardviz.sharding import Layout
 
@@ -109,7 +101,8 @@ def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
 
 def _priced(planned: Plan, placed: PlacedMesh, width: int, palette: Palette) -> Section:
     from shardviz.planner.pricing.costs import price
-    from shardviz.render.cost_view import fit_lines, full_plan, padding_lines, short_plan
+    from shardviz.render.cost_view import fit_lines, padding_lines
+    from shardviz.render.plan_pages import full_plan, short_plan
 
     cost = price(planned, placed)
     lines = fit_lines(cost, width) + padding_lines(planned.problem.padding, width)

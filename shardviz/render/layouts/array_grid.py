@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from rich.style import Style
@@ -43,14 +44,6 @@ class Fit(NamedTuple):
     def middle(self) -> int:
         """The line of a cell that has its label and its marks."""
         return (self.lines - 1) // 2
-
-
-class _Drawn(NamedTuple):
-    """A cell as it is drawn, and its data as `Cells.data` tells them apart."""
-
-    lines: Sequence[str]
-    style: Style
-    data: tuple[int, int]
 
 
 class Pointer(NamedTuple):
@@ -99,7 +92,7 @@ class ArrayGrid:
         self, cells: Cells, fit: Fit, page: int, *, rules: bool, across: int = 0, summary: int = 0
     ) -> None:
         self.cells, self.fit, self.rules, self._page = cells, fit, rules, page
-        self._drawn: dict[CellIndex, _Drawn] = {}
+        self._cell = lru_cache(maxsize=5000)(self._drawn)
         self._grids: Sequence[int]
         self._rows: Sequence[int]
         layout, rows, columns = cells.layout, cells.rows.count, cells.columns.count
@@ -299,14 +292,13 @@ class ArrayGrid:
                 builder.put(x + 1, "…".center(self._width_of(number)), DIM)
                 continue
             index = CellIndex(grid, row, column)
-            drawn = self._cell(index)
-            text, style = drawn.lines[rest], drawn.style
-            marks = None
+            lines, style, data = self._cell(index)
+            text, marks = lines[rest], None
             if pointer and index == pointer.device:
                 marks, style = DEVICE, style + pointer.device_style
             if pointer and is_label and index == pointer.cell:
                 marks, style = CURSOR, style + pointer.style
-            elif pointer and is_label and not marks and drawn.data == pointer.data:
+            elif pointer and is_label and not marks and data == pointer.data:
                 marks, style = SAME, style + Style(bold=True, underline=True)
             if marks and is_label:
                 text = marks[0] + text[1:-1] + marks[1]
@@ -333,15 +325,11 @@ class ArrayGrid:
     def _width_of(self, index: int) -> int:
         return ELISION if index == self._gap else self.fit.inner
 
-    def _cell(self, index: CellIndex) -> _Drawn:
-        drawn = self._drawn.get(index)
-        if drawn is None:
-            if len(self._drawn) >= 5000:
-                self._drawn.clear()
-            cell = self.cells.cell(index, self.fit.inner)
-            lines = [cell.filled("", self.fit.inner)] * self.fit.lines
-            lines[self.fit.middle] = cell.text(self.fit.inner, self.fit.glyphs)
-            if self._slices:
-                lines[self.fit.middle + 1] = cell.filled(self.cells.slice_text(index), self.fit.inner)
-            drawn = self._drawn[index] = _Drawn(lines, cell.style, self.cells.data(index))
-        return drawn
+    def _drawn(self, index: CellIndex) -> tuple[Sequence[str], Style, tuple[int, int]]:
+        """The lines and the style of a cell, and its data as `Cells.data` tells them apart."""
+        cell = self.cells.cell(index, self.fit.inner)
+        lines = [cell.filled("", self.fit.inner)] * self.fit.lines
+        lines[self.fit.middle] = cell.text(self.fit.inner, self.fit.glyphs)
+        if self._slices:
+            lines[self.fit.middle + 1] = cell.filled(self.cells.slice_text(index), self.fit.inner)
+        return lines, cell.style, self.cells.data(index)

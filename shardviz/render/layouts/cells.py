@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
@@ -15,6 +15,7 @@ from rich.text import Text
 
 from shardviz.render.palette import PADDING, PARTIAL, Palette, glyph
 from shardviz.sharding import Layout, Mesh
+from shardviz.sharding.digits import row_major
 
 ROOMY = 17
 """A label longer than this gives way to a shorter one, even where there is room."""
@@ -241,11 +242,16 @@ def ravel(coordinates: Sequence[int], sizes: Sequence[int]) -> int:
 
 
 def unravel(index: int, sizes: Sequence[int]) -> tuple[int, ...]:
-    coordinates = []
-    for size in reversed(sizes):
-        index, coordinate = divmod(index, size)
-        coordinates.append(coordinate)
-    return tuple(reversed(coordinates))
+    return tuple(index // stride % size for size, stride in row_major(sizes))
+
+
+def position_of(number: int, digits: Iterable[tuple[int, int]]) -> int:
+    """The position with the digits of a number, the minor first, each of a size and a stride."""
+    position = 0
+    for size, stride in digits:
+        number, digit = divmod(number, size)
+        position += stride * digit
+    return position
 
 
 @dataclass(frozen=True)
@@ -283,12 +289,9 @@ class Copies:
     def position(self, block: tuple[int, ...], partial: int = 0) -> int:
         """The row-major position of the first device that holds a block and, unreduced, a partial sum."""
         mesh, spec = self.layout.mesh, self.layout.spec
-        position = 0 if spec.only_device is None else self.layout.only_position
-        for axes, index in zip((*spec.dims, spec.unreduced), (*block, partial), strict=True):
-            for axis in reversed(axes):
-                index, coordinate = divmod(index, mesh.axis_size(axis))
-                position += self._strides[axis] * coordinate
-        return position
+        only = 0 if spec.only_device is None else self.layout.only_position
+        parts = zip((*spec.dims, spec.unreduced), (*block, partial), strict=True)
+        return only + sum(position_of(index, map(mesh.digit, reversed(axes))) for axes, index in parts)
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
@@ -296,14 +299,8 @@ class Copies:
         count, spec = self.layout.replicas, self.layout.spec
         # Size and stride of the axes, and parts of axes, along which copies lie, the minor first.
         loops = self.layout.mesh.loops_without((*spec.axes, *spec.unreduced))[::-1]
-        offsets = []
-        for number in range(count) if count <= LISTED else (*range(FEW), count - 1):
-            offset = 0
-            for size, stride in loops:
-                number, coordinate = divmod(number, size)
-                offset += stride * coordinate
-            offsets.append(offset)
-        return tuple(offsets)
+        shown = range(count) if count <= LISTED else (*range(FEW), count - 1)
+        return tuple(position_of(number, loops) for number in shown)
 
     def holders(self, block: tuple[int, ...], partial: int = 0) -> Holders:
         """The devices that hold a block (an index per dimension) and, unreduced, a partial sum of it."""
@@ -336,8 +333,3 @@ class Copies:
     def _addend(self, block: tuple[int, ...], partial: int) -> str:
         label = next(self.holders(block, partial).labels())
         return f"({label})" if "," in label else label
-
-    @cached_property
-    def _strides(self) -> dict[str, int]:
-        mesh, spec = self.layout.mesh, self.layout.spec
-        return {axis: mesh.stride(axis) for axis in (*spec.axes, *spec.unreduced)}

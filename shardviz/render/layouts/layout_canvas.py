@@ -301,10 +301,8 @@ def _grid(fitted: Fitted, level: int, width: int, across: int, rules: bool, summ
     return next((grid for grid in map(make, ways[level:]) if grid.width <= width), None) or make(ways[BRIEF])
 
 
-@lru_cache(maxsize=32)
-def _made(cells: Cells, fit: Fit, page: int, rules: bool, across: int, summary: int) -> ArrayGrid:
-    """A grid, made once: ways that are tried one after the other have many in common."""
-    return ArrayGrid(cells, fit, page, rules=rules, across=across, summary=summary)
+_made = lru_cache(maxsize=32)(ArrayGrid)
+"""A grid, made once: ways that are tried one after the other have many in common."""
 
 
 def _shelved(grids: Sequence[ArrayGrid], width: int) -> Shelves:

@@ -15,8 +15,9 @@ from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import axes_text, caption_cells, coordinates, mesh_text, notes, repetition
 from shardviz.render.layouts.cells import LISTED, CellIndex, Cells, DeviceCells, Holders
 from shardviz.render.layouts.layout_canvas import array_lines
-from shardviz.render.lines import Cell, records, sentence, sentences, table
+from shardviz.render.lines import sentence, sentences
 from shardviz.render.palette import DIM, Palette, glyph
+from shardviz.render.tables import Cell, records, table
 from shardviz.sharding import Layout
 from shardviz.units import times, whole_bytes
 

@@ -10,8 +10,9 @@ from pathlib import PurePath
 from rich.text import Text
 
 from shardviz.render.caption import split_text
-from shardviz.render.lines import Cell, giving_way, rest_line, sentence, table
+from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
+from shardviz.render.tables import Cell, giving_way, rest_line, table
 from shardviz.reports.arrays import ArrayKind, ProgramArray, alike_arrays
 from shardviz.reports.entries import common_name, numberless
 from shardviz.reports.failures import LargeArray, OutOfMemory

@@ -13,10 +13,10 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.hlo import HloModule, ShardyModule
 from shardviz.hlo.collective import Tally
-from shardviz.render.lines import Cell, columns, printable, records, sentence, sentences, table
+from shardviz.render.lines import printable, sentence, sentences
 from shardviz.render.palette import PLAIN
-from shardviz.render.programs.collective_rows import FLUSH, rows_of
-from shardviz.render.programs.hlo_picture import NO_AXES
+from shardviz.render.programs.collective_rows import FLUSH, NO_AXES, rows_of
+from shardviz.render.tables import Cell, columns, records, table
 from shardviz.render.times.live_memory import memory_report_lines
 from shardviz.render.times.report import brief_view
 from shardviz.reports.changes import (
@@ -32,8 +32,7 @@ from shardviz.reports.entries import BY_COST
 from shardviz.reports.program_report import ProgramReport
 from shardviz.sharding import Mesh
 from shardviz.timeline.program_timeline import MemoryReport
-from shardviz.units import human_bytes
-from shardviz.units import seconds as human_seconds
+from shardviz.units import human_bytes, seconds
 from shardviz.user_files import short_path
 
 MARKS: dict[ChangeKind, str] = {"added": "+", "removed": "-", "less overlapped": "↑", "more overlapped": "↓"}
@@ -56,7 +55,7 @@ def summary_view(summary: ReportSummary, width: int) -> list[Text]:
     told = [f"mesh {mesh}"] * (mesh != "none") + [f"machine {summary.machine}"] * bool(summary.machine)
     figures = [f"{human_bytes(summary.wire_bytes)} {_sent_by(summary)}"]
     if summary.seconds is not None:
-        figures.append(f"{human_seconds(summary.seconds)} total")
+        figures.append(f"{seconds(summary.seconds)} total")
     if summary.memory is not None:
         figures.append(f"{human_bytes(summary.memory)} of peak memory")
     lines = [*sentence(", ".join(told), width, style="dim"), *records([figures], width), Text()]
@@ -117,7 +116,7 @@ def changes_view(
     before, after = changes.before, changes.after
     figures: tuple[tuple[str, float | None, float | None, Callable[[Any], str]], ...] = (
         (_sent_by(before, after), before.wire_bytes, after.wire_bytes, human_bytes),
-        ("time", before.seconds, after.seconds, human_seconds),
+        ("time", before.seconds, after.seconds, seconds),
         ("peak memory", before.memory, after.memory, human_bytes),
     )
     rows = []
@@ -201,9 +200,7 @@ def _from_to(before: str, after: str) -> str:
     return after if before == after else f"{before} to {after}"
 
 
-def expectation_text(
-    module: HloModule | ShardyModule, mesh: Mesh | None, tallies: Sequence[Tally], width: int = WIDTH
-) -> str:
+def expectation_text(module: HloModule | ShardyModule, mesh: Mesh | None, tallies: Sequence[Tally]) -> str:
     """The expected and the found number of each operation, then the collectives of those that differ."""
     unmet = [tally for tally in tallies if not tally.is_met]
     what = "has other collectives than expected" if unmet else "cannot be read in full"
@@ -214,7 +211,7 @@ def expectation_text(
         counted = [f"{tally.found:,}"] * bool(tally.found or not tally.uncounted)
         counted += [f"{tally.uncounted:,} in loops of unknown length"] * bool(tally.uncounted)
         rows.append(["" if tally.is_met else "≠", tally.name, expected, ", and ".join(counted)])
-    lines += [Text(), *table(rows, width, 2, ("", "operation", ">expected", "found"), style="")]
+    lines += [Text(), *table(rows, WIDTH, 2, ("", "operation", ">expected", "found"), style="")]
     matmuls = module.collective_matmuls if isinstance(module, HloModule) else ()
     for tally in unmet:
         # Equal ones in a row share a line.
@@ -224,16 +221,16 @@ def expectation_text(
             for row in rows_of([*those], mesh or NO_AXES, PLAIN, matmuls)
         ]
         lines += [Text(), Text(f"{tally.name}:" if found else f"no {tally.name}")]
-        lines += [*table(found[:MAX_ROWS], width, 2, FLUSH), *_more(len(found) - MAX_ROWS, "more line", 2)]
+        lines += [*table(found[:MAX_ROWS], WIDTH, 2, FLUSH), *_more(len(found) - MAX_ROWS, "more line", 2)]
     missing = any(
         tally.op == "reduce-scatter" and (tally.expected or 0) > tally.found and not tally.uncounted
         for tally in unmet
     )
     if missing and any(tally.op == "all-reduce" and tally.collectives for tally in tallies):
         words = "CPU compilers may keep an all-reduce and a slice where GPU compilers use a reduce-scatter"
-        lines += [Text(), *sentence(words, width, lead="hint: ")]
+        lines += [Text(), *sentence(words, WIDTH, lead="hint: ")]
     for complaint in module.unread:
-        lines += [Text(), *sentence(complaint, width, lead="unread: ")]
+        lines += [Text(), *sentence(complaint, WIDTH, lead="unread: ")]
     return _plain(lines)
 
 
@@ -252,7 +249,7 @@ def excess_text(
     for group in groups[:MAX_ROWS]:
         runs = "in a loop" if group.runs is None else f"×{group.runs:,}"
         sent = "" if group.wire_bytes is None else f"{group.wire_bytes:,} sent"
-        waits = "" if group.exposed is None else f"{human_seconds(group.exposed)} exposed"
+        waits = "" if group.exposed is None else f"{seconds(group.exposed)} exposed"
         one = group.first.collective
         (row,) = rows_of([one], mesh or NO_AXES, PLAIN)
         rows.append([*row.cells[:2], runs, sent, waits, _place(one.source)])

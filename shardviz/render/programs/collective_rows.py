@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from rich.style import Style
 from rich.text import Text
 
 from shardviz.compare.comparison import under_way
@@ -15,15 +15,19 @@ from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul
 from shardviz.hlo.collective import Total, by_permute
 from shardviz.render.caption import axes_text, group_along, marked_group
-from shardviz.render.lines import columns, records, sentence
+from shardviz.render.lines import printable_line, sentence
 from shardviz.render.palette import Palette
+from shardviz.render.tables import columns, records
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
+from shardviz.sharding.axis_parts import axis_part
 from shardviz.units import exact_bytes, human_bytes
 
 FLUSH = ("", "", ">", ">")
 """The head of a table of rows, which has no words."""
 MAX_GROUPS = 2
+NARROW = 60
+"""On fewer columns all numbers and words of a collective follow one another: they take fewer lines."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,10 @@ class CollectiveRow:
     @property
     def how(self) -> str:
         return "; ".join(words for words in (self.when, self.algorithm) if words)
+
+
+NO_AXES = Mesh(("devices",), (1,))
+"""In place of a mesh that nobody knows: its axes are asked for no colour."""
 
 
 def rows_of(
@@ -172,6 +180,24 @@ def way_out(one: Collective | Total) -> str:
     return " between slices" * one.between_slices
 
 
+def facts(collective: Collective, mesh: Mesh, palette: Palette) -> Text:
+    """The end of a collective's line: ``  over X  2 MiB  ×2``."""
+    text = Text()
+    if collective.axes:
+        text.append("  over ").append_text(axes_text(collective.axes, mesh, palette))
+    if beyond := way_out(collective):
+        text.append(f" {beyond}")
+    text.append(f"  {human_bytes(collective.bytes)}")
+    if collective.count != 1:
+        text.append("  in a loop" if collective.count is None else f"  ×{collective.count:,}", "bold")
+    return text
+
+
+def collective_style(collective: Collective, mesh: Mesh, palette: Palette) -> Style:
+    """The colour of a collective: that of the first of its axes."""
+    return palette.axis(mesh, collective.axes[0]) if collective.axes else Style(bold=True)
+
+
 def members_text(collective: Collective, most: int) -> str:
     """At most `most` of its groups: ``{0,1} {2,3} +6``, ``{0→1} {1→2} +6`` for a permute, ``{0,4,…,60}``. Of
     groups that are too many to list, ``in 65,536 groups of 16``."""
@@ -197,6 +223,30 @@ def members_with(collective: Collective, mesh: Mesh, position: int, palette: Pal
     return Text(" ").join(marked_group(group, device, palette, separator) for group in own)
 
 
+def collective_details(
+    collective: Collective, compiled: TargetResult, mesh: Mesh, width: int, palette: Palette, lens: int | None
+) -> list[Text]:
+    """Its row, when it runs, its groups, that of the marked device, its source, and what runs meanwhile."""
+    (row,) = rows_of([collective], mesh, palette)
+    op, shapes, *sizes = (cell for cell in row.cells if cell.plain)
+    said = [when(collective) * has_schedule(compiled), collective.algorithm]
+    how = "; ".join(filter(None, said))
+    if width < NARROW:
+        lines = records([[op, *sizes, Text(how), shapes]], width)
+    else:
+        lines = [*records([[op, *sizes, shapes]], width), *sentence(how, width)]
+    if collective.axes and (members := members_text(collective, 8 if width > 60 else 2)):
+        lines += sentence(members, width, lead="devices " if collective.groups else "")
+    if lens is not None and (marked := members_with(collective, mesh, lens, palette)):
+        lines += records([[Text.assemble("group ", marked)]], width)
+    lines += sentence(collective.source, width, lead="from " if collective.source else "")
+    names = [f"{work.name} ({work.op})" for work in collective.overlapped[:6]]
+    if more := len(collective.overlapped) - len(names):
+        names.append(f"{more:,} more")
+    lines += sentence(", ".join(names), width, lead="meanwhile " if names else "")
+    return [printable_line(line) for line in lines]
+
+
 def parts_of_axes(collectives: Iterable[Collective], mesh: Mesh | None) -> list[str]:
     """A sentence on each part of an axis that collectives run along, as far as they are few."""
     names = dict.fromkeys(axis for collective in collectives for axis in collective.axes)
@@ -205,12 +255,11 @@ def parts_of_axes(collectives: Iterable[Collective], mesh: Mesh | None) -> list[
 
 def part_of_axis(axis: str, mesh: Mesh) -> str:
     """``X:(2)8 is a part of X: X=16 is 2×8, and 8 is its inner factor``; "" for a whole axis."""
-    part = re.fullmatch(r"(.+):\((\d+)\)(\d+)", axis)
-    if part is None or part[1] not in mesh.axis_names:
+    part = axis_part(axis)
+    if part is None or part.axis not in mesh.axis_names:
         return ""
-    name, above, size = part[1], int(part[2]), int(part[3])
-    whole = mesh.axis_sizes[mesh.axis_names.index(name)]
-    below = whole // (above * size)
+    name, above, size = part
+    whole, below = mesh.axis_size(name), mesh.stride(axis) // mesh.stride(name)
     factors = "×".join(str(factor) for factor in (above, size, below) if factor > 1)
     position = "outer" if above == 1 else "inner" if below == 1 else "middle"
     return f"{axis} is a part of {name}: {name}={whole} is {factors}, and {size} its {position} factor"

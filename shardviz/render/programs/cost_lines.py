@@ -13,20 +13,10 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.hlo import HloModule
 from shardviz.render.caption import axes_text
-from shardviz.render.lines import (
-    GAP,
-    columns,
-    giving_way,
-    printable,
-    printable_line,
-    records,
-    rest_line,
-    sentence,
-    table,
-)
+from shardviz.render.lines import GAP, printable, printable_line, sentence
 from shardviz.render.palette import Palette
-from shardviz.render.programs.collective_rows import members_text, shapes, way_out
-from shardviz.render.programs.hlo_picture import NO_AXES
+from shardviz.render.programs.collective_rows import NO_AXES, members_text, shapes, way_out
+from shardviz.render.tables import columns, giving_way, records, rest_line, table
 from shardviz.render.times.report import percent
 from shardviz.reports.entries import AlikeEntries, By, CollectiveEntry, CostSum, Selection, cost_sum, sums
 from shardviz.reports.program_report import ProgramReport
@@ -35,8 +25,7 @@ from shardviz.reports.verdicts import WasteVerdict
 from shardviz.reports.why import Reason, alike_reasons
 from shardviz.reports.why import reasons as reasons_of
 from shardviz.sharding import Mesh
-from shardviz.units import human_bytes
-from shardviz.units import seconds as human_seconds
+from shardviz.units import human_bytes, seconds
 
 SHORT_PHASES = {None: "", "forward": "", "recomputed": "again ", "backward": "bwd ", "optimizer": "opt "}
 """Before a place; "" for the one phase of a program without gradients, and for None."""
@@ -189,7 +178,7 @@ def _figures(
         row = {">share": Text("?" if share is None else percent(share))}
         if report.timeline is not None:
             for name, time in ((">exposed", cost.exposed), (">time", cost.seconds)):
-                known = Text(human_seconds(time)) if time else Text("hidden", "dim")
+                known = Text(seconds(time)) if time else Text("hidden", "dim")
                 row[name] = Text("?", "bold") if time is None else known
         row[">runs"] = Text("?" if cost.runs is None else f"{times}{cost.runs:,}{more}")
         row[">sent"] = Text("?" if cost.wire_bytes is None else human_bytes(cost.wire_bytes) + more)
@@ -296,7 +285,7 @@ def verdict_lines(verdicts: Sequence[WasteVerdict], width: int) -> list[Text]:
         parts += [f"needs {memory} memory"] * bool(saving.memory_bytes)
         words = [f"each device {' and '.join(parts)}"] * bool(parts)
         if saving.seconds:
-            words.insert(0, f"a run takes {human_seconds(abs(saving.seconds))} {less[2]}")
+            words.insert(0, f"a run takes {seconds(abs(saving.seconds))} {less[2]}")
         how = f"compiled for {one.target}" if one.target else "priced, not compiled"
         lines += sentence(f"{'; '.join(words)} ({how})", width, 4)
     return lines

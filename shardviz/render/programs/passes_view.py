@@ -12,10 +12,11 @@ from shardviz.hlo.mlir.shardings import ARGUMENT, RESULT, Axes
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import colour_axes
-from shardviz.render.lines import Cell, cut, printable_line, rest_line, sentence, table
+from shardviz.render.lines import cut, printable_line, sentence
 from shardviz.render.palette import Palette
-from shardviz.render.plan_view import headline
+from shardviz.render.plan_pages import headline
 from shardviz.render.programs.collective_rows import FLUSH, rows_of
+from shardviz.render.tables import Cell, rest_line, table
 from shardviz.reports.target_result import PassTrace
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import seconds, shaped

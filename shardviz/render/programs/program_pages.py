@@ -1,6 +1,6 @@
-"""The pages of a target's program, folded for people or as the compiler wrote it, and the details of a line.
-A page draws any of its lines at constant cost, so that the application scrolls through the longest
-program."""
+"""A compiled program in program order, collectives marked, starts and dones joined by lines at the left; of
+Shardy's MLIR the text. Its pages, folded for people or as the compiler wrote it. Any line is drawn at
+constant cost, so that the application scrolls through the longest program."""
 
 from __future__ import annotations
 
@@ -8,28 +8,144 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from rich.text import Text
 
 from shardviz.hlo import Collective
-from shardviz.hlo.listing import Listing, list_hlo, strip_metadata
+from shardviz.hlo.listing import ListedLine, Listing, Span, list_hlo, strip_metadata
 from shardviz.hlo.module import is_hlo
-from shardviz.render.lines import printable, printable_line, records, rule, sentence
+from shardviz.render.lines import cut, printable, printable_line, rule, sentence
 from shardviz.render.palette import Palette
-from shardviz.render.programs.collective_rows import has_schedule, members_text, members_with, rows_of, when
-from shardviz.render.programs.hlo_picture import MARK, HloPicture, collective_style, facts
+from shardviz.render.programs.collective_rows import (
+    NO_AXES,
+    collective_details,
+    collective_style,
+    facts,
+)
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
+from shardviz.units import shaped
 
+MARK = "▸"
+"""Stands before a line that is a collective, or begins one."""
+ARRAY = re.compile(r"[a-z][a-z0-9]*+\[[^\]]*+\]")
+TELLING = frozenset(("convolution", "dot", "while", "conditional", "call"))
+"""Opcodes in bold: matrices are multiplied, or other lines run."""
+SILENT = frozenset(("parameter", "constant", "get-tuple-element", "tuple", "bitcast"))
+"""Opcodes in dim letters: nothing is computed or moved."""
 LINES_AT_ONCE = 4096
 """Lines that are searched before the searcher may be stopped."""
 MAX_NAME = 400
 """Characters at a line's beginning among which the name of what it makes is looked for."""
-NARROW = 60
-"""On fewer columns all numbers and words follow one another, so that they take fewer lines."""
+
+
+class HloPicture:
+    """A listing on a page; `line` draws one line alone, at a cost that does not grow with the listing."""
+
+    def __init__(self, listing: Listing, width: int, palette: Palette) -> None:
+        self.listing, self._width, self._palette = listing, width, palette
+        self._mesh = listing.module.mesh or NO_AXES
+        self._columns = _columns(listing.spans)
+
+    def line(self, number: int) -> Text:
+        """Line `number` of the listing: what is under way, the mark, and the instruction."""
+        line = self.listing.lines[number]
+        text = self._under_way(number)
+        if line.collective is not None:
+            text.append(MARK, collective_style(line.collective, self._mesh, self._palette))
+        else:
+            text.append(" ")
+        text.append(" " * (1 + 2 * min(line.depth // 2, 8)))
+        if line.is_head:  # ``ENTRY main``, ``body of while.12: region_0``
+            head = Text.assemble((f"{line.opcode} ", "dim"), (line.name, "bold"))
+            if line.operands:
+                head = Text.assemble((f"{line.opcode} of {line.operands}", "bold"), (f": {line.name}", "dim"))
+            return cut(text.append_text(printable_line(head)), self._width)
+        text.append_text(printable_line(_instruction(line)))
+        tail = Text()
+        begun = None if line.ends is None else self.listing.lines[line.ends]
+        if line.collective is not None:
+            tail = facts(line.collective, self._mesh, self._palette)
+        elif begun is not None and begun.collective is not None and begun.name not in line.operand_names:
+            style = collective_style(begun.collective, self._mesh, self._palette)
+            tail = Text.assemble("  ends ", (printable(begun.name), style))
+        room = max(self._width - tail.cell_len, self._width // 2)
+        return cut(cut(text, room).append_text(tail), self._width)
+
+    def _under_way(self, number: int) -> Text:
+        text = Text()
+        for column in self._columns:
+            index = bisect_right(column, number, key=attrgetter("start")) - 1
+            span = column[index] if index >= 0 else None
+            if span is None or number > span.stop:
+                text.append(" ")
+            else:
+                glyph = "┌" if number == span.start else "└" if number == span.stop else "│"
+                text.append(glyph, collective_style(span.collective, self._mesh, self._palette))
+        return text
+
+
+def _instruction(line: ListedLine) -> Text:
+    """``name = shape opcode(operands) attributes``; of a fusion what it does: ``fusion: convolution(…)``."""
+    if line.repeats > 1:
+        elements = f"{line.name} and {line.repeats - 1:,} more = {line.opcode}({line.operands})"
+        return Text(elements, "dim")
+    collective = line.collective
+    holds = line.holds if line.ends is None else ()
+    # What the lines themselves show.
+    left_out: tuple[str, ...] = ("kind=", "condition=", "body=")
+    shape, arrays = line.shape, ARRAY.findall(line.shape)
+    if shape.startswith("(") and len(arrays) > 1:
+        shape = f"({arrays[0]}, +{len(arrays) - 1})"
+    if collective is not None:
+        holds = () if collective.op in line.opcode else (collective.op,)
+        left_out += ("to_apply=", *(("replica_groups=", "source_target_pairs=") if collective.axes else ()))
+        if collective.arrays == 1:
+            shape = shaped(collective.dtype, collective.result_shape)
+    opcode = f"{line.opcode}: {', '.join(holds)}" if holds else line.opcode
+    attributes = ", ".join(attribute for attribute in line.attributes if not attribute.startswith(left_out))
+    text = Text.assemble(
+        f"{line.name} = ",
+        (f"{shape} ", "dim"),
+        (opcode, "" if collective is None and TELLING.isdisjoint((line.opcode, *holds)) else "bold"),
+        f"({line.operands})",
+        (f" {attributes}" if attributes else "", "dim"),
+    )
+    if line.opcode in SILENT:
+        text.stylize("dim")
+    return text
+
+
+def _columns(spans: Iterable[Span]) -> list[list[Span]]:
+    """The spans of each column, none overlapping another; those for which no column is left have none."""
+    columns: list[list[Span]] = []
+    for span in spans:
+        free = next((column for column in columns if column[-1].stop < span.start), None)
+        if free is not None:
+            free.append(span)
+        elif len(columns) < 4:
+            columns.append([span])
+    return columns
+
+
+def program_view(compiled: TargetResult, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
+    """A blank line, a heading and the program; lines of MLIR are cut at the page's edge."""
+    if compiled.target == "shardy":
+        heading = "Shardy's program, all devices at once: MLIR, not HLO"
+        lines = (line.rstrip().expandtabs(2) for line in compiled.text.splitlines() if line.strip())
+        program = [cut(Text(line), width) for line in lines]
+    else:
+        heading = f"{compiled.target}'s program on each device"
+        if compiled.placement is not None:
+            mesh = replace(mesh, device_order=compiled.placement.ids)
+        listing = list_hlo(compiled.text, mesh)
+        program = [*map(HloPicture(listing, width, palette).line, range(len(listing.lines)))]
+    return [Text(), cut(Text(heading, "bold"), width), *program]
 
 
 class ProgramPage:
@@ -104,11 +220,11 @@ def next_of(numbers: Sequence[int], number: int, step: int) -> int | None:
 
 class ListedProgram(NamedTuple):
     """An answer's program, its mesh with devices in the target's order, `lines` for people (a listing of HLO,
-    or Shardy's MLIR), `collectives` by the number of their line, and the text."""
+    or the numbers of the lines of Shardy's MLIR), `collectives` by the number of their line, and the text."""
 
     compiled: TargetResult
     mesh: Mesh
-    lines: Listing | MlirLines
+    lines: Listing | Sequence[int]
     collectives: Mapping[int, Collective]
     raw: RawLines
 
@@ -136,8 +252,11 @@ def read_program(compiled: TargetResult, mesh: Mesh) -> ListedProgram:
         raw = RawLines(compiled.text, lines.module.collectives)
         return ListedProgram(compiled, placed, lines, marked, raw)
     raw = RawLines(compiled.text, compiled.collectives)
-    mlir = MlirLines(raw)
-    return ListedProgram(compiled, placed, mlir, mlir.collectives, raw)
+    # Without blank lines and source locations.
+    starts = ((number, raw.line(number, 0, 80).lstrip()) for number in range(raw.count))
+    shown = [number for number, start in starts if start and not start.startswith("#loc")]
+    marked = {i: raw.collectives[number] for i, number in enumerate(shown) if number in raw.collectives}
+    return ListedProgram(compiled, placed, shown, marked, raw)
 
 
 def line_details(
@@ -153,24 +272,7 @@ def line_details(
     if found is None:
         return sentence(page.words(number), width, style="dim")
     collective = program.record(found)
-    (row,) = rows_of([collective], program.mesh, palette)
-    op, shapes, *sizes = (cell for cell in row.cells if cell.plain)
-    said = [when(collective)] if has_schedule(program.compiled) else []
-    said += [collective.algorithm] * bool(collective.algorithm)
-    if width < NARROW:
-        lines = records([[op, *sizes, Text("; ".join(said)), shapes]], width)
-    else:
-        lines = [*records([[op, *sizes, shapes]], width), *sentence("; ".join(said), width)]
-    if collective.axes and (members := members_text(collective, 8 if width > 60 else 2)):
-        lines += sentence(members, width, lead="devices " if collective.groups else "")
-    if lens is not None and (marked := members_with(collective, program.mesh, lens, palette)):
-        lines += records([[Text.assemble("group ", marked)]], width)
-    lines += sentence(collective.source, width, lead="from " if collective.source else "")
-    names = [f"{work.name} ({work.op})" for work in collective.overlapped[:6]]
-    if more := len(collective.overlapped) - len(names):
-        names.append(f"{more:,} more")
-    lines += sentence(", ".join(names), width, lead="meanwhile " if names else "")
-    return [printable_line(line) for line in lines]
+    return collective_details(collective, program.compiled, program.mesh, width, palette, lens)
 
 
 def place_rule(number: int, page: ProgramPage, width: int) -> Text:
@@ -298,34 +400,20 @@ class HloPage(FoldedPage):
         return numbers.get(name, 0)
 
 
-class MlirLines:
-    """The lines of a module without blank ones and source locations; `collectives` are by their line."""
-
-    def __init__(self, text: RawLines) -> None:
-        self._text = text
-        starts = ((number, text.line(number, 0, 80).lstrip()) for number in range(text.count))
-        self.raw = [number for number, start in starts if start and not start.startswith("#loc")]
-        by_line = text.collectives
-        self.collectives = {at: by_line[line] for at, line in enumerate(self.raw) if line in by_line}
-
-    def text(self, number: int) -> str:
-        """A line, without source locations and attributes that only a compiler wants to know."""
-        return strip_metadata(self._text.line(self.raw[number])).expandtabs(2)
-
-
 class MlirPage(FoldedPage):
     """The module, each line cut at the page's edge; axes in their colours."""
 
-    def __init__(self, program: ListedProgram, lines: MlirLines, width: int, palette: Palette) -> None:
-        super().__init__(program, width, len(lines.raw), lines.collectives, palette)
-        self._lines = lines
+    def __init__(self, program: ListedProgram, shown: Sequence[int], width: int, palette: Palette) -> None:
+        super().__init__(program, width, len(shown), program.collectives, palette)
+        self._shown = shown
 
     def written(self, number: int) -> str:
-        return self._lines.text(number)
+        """A line, without source locations and attributes that only a compiler wants to know."""
+        return strip_metadata(self._raw.line(self._shown[number])).expandtabs(2)
 
     def line(self, number: int, left: int, right: int) -> Text:
         collective = self.collective(number)
-        text = Text(printable(self._lines.text(number)))
+        text = Text(printable(self.written(number)))
         for axis in re.finditer(r'"([^"]*)"', text.plain):
             if axis[1] in self._mesh.axis_names:
                 text.stylize(self._palette.axis(self._mesh, axis[1]), axis.start(1), axis.end(1))
@@ -339,11 +427,11 @@ class MlirPage(FoldedPage):
         return marked.append_text(text).append_text(tail)[left:right]
 
     def place(self, number: int) -> int:
-        return self._raw.start(self._lines.raw[number])
+        return self._raw.start(self._shown[number])
 
     def number_at(self, index: int) -> int:
         line = self._raw.line_at(index)
-        return next((number for number, raw in enumerate(self._lines.raw) if raw >= line), 0)
+        return next((number for number, raw in enumerate(self._shown) if raw >= line), 0)
 
 
 def _name(line: str) -> str:

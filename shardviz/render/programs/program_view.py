@@ -12,17 +12,7 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.hlo import HloModule, ShardyModule
 from shardviz.hlo.collective import totals
-from shardviz.render.lines import (
-    Cell,
-    bar,
-    giving_way,
-    printable_line,
-    records,
-    sentence,
-    sentences,
-    shared,
-    table,
-)
+from shardviz.render.lines import bar, printable_line, sentence, sentences, shared
 from shardviz.render.palette import BEST, SIGNS, Palette
 from shardviz.render.programs.array_table import array_lines
 from shardviz.render.programs.collective_rows import parts_of_axes
@@ -36,7 +26,9 @@ from shardviz.render.programs.cost_lines import (
     why_lines,
 )
 from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_lines
+from shardviz.render.tables import Cell, giving_way, records, table
 from shardviz.render.times.live_memory import buffer_lines, memory_report_lines, misfit_lines
+from shardviz.render.times.report import brief_view
 from shardviz.reports.entries import BY_COST, Selection
 from shardviz.reports.lowered_module import ShardingRefusal
 from shardviz.reports.program_report import DumpedModule, ProgramReport, TargetProgram
@@ -65,8 +57,6 @@ def program_view(
     """The target and its mesh, the page of `shardviz hlo` of its `report`, replicated arrays, memory and
     notes, or why there is no program. With `verdicts`, or when `verbose`, the reasons of collectives."""
     lines = target_lines(program, width)
-    if program.answer.status != "ok":
-        lines += error_lines(program.answer, width, 0)
     lines += sentences(program.warnings, width, lead="warning: ")
     if report is not None:
         lines += hlo_view(report, program.mesh, width, palette, selection, verbose)
@@ -96,8 +86,6 @@ def arrays_view(
 ) -> list[Text]:
     """The target, every array of the program, and the `verdicts`; the reason where it has made none."""
     lines = target_lines(program, width)
-    if program.answer.status != "ok":
-        lines += error_lines(program.answer, width, 0)
     if program.module is None or program.mesh is None:
         return lines
     lines += module_lines(program.module, program.mesh, width, palette)
@@ -115,7 +103,7 @@ def memory_lines(memory: MemoryReport, width: int, palette: Palette, verbose: bo
 
 
 def target_lines(program: TargetProgram, width: int) -> list[Text]:
-    """``v5e:2x4 compiled in 1.2 s``, the mesh's place, and the traffic between slices or nodes."""
+    """``v5e:2x4 compiled in 1.2 s``, the mesh's place, the traffic between slices or nodes, and any error."""
     answer, mesh = program.answer, program.mesh
     verb = "compiled in" if answer.status == "ok" else "refused after"
     took = f"  {verb} {seconds(answer.elapsed_s)}" if answer.elapsed_s else ""
@@ -124,7 +112,7 @@ def target_lines(program: TargetProgram, width: int) -> list[Text]:
     if answer.placement is not None and mesh is not None:
         lines += sentence(placement_words(answer.placement, mesh), width, 2, "placed: ", "dim")
         lines += traffic_lines(answer, mesh, width)
-    return lines
+    return lines + (error_lines(answer, width, 0) if answer.status != "ok" else [])
 
 
 def programs_view(
@@ -219,8 +207,6 @@ def hlo_view(
             words = "the partitioner inserts them later: read the text of the compiled program"
             lines[-1:] = sentence(words, width, lead="no collective yet: ")
     if report.timeline is not None:
-        from shardviz.render.times.report import brief_view
-
         lines += brief_view(report.timeline, width, palette)
     return [printable_line(line) for line in lines]
 

@@ -13,9 +13,10 @@ from shardviz.errors import plural
 from shardviz.hardware.placement import Placement, axis_runs
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import spec_text
-from shardviz.render.lines import GAP, Cell, beside, columns, cut, records, sentence, sentences, table
+from shardviz.render.lines import GAP, beside, cut, sentence, sentences
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.programs.collective_rows import has_schedule, parts_of_axes, row_lines, rows_of
+from shardviz.render.tables import Cell, columns, records, table
 from shardviz.reports.target_result import TargetResult, bytes_sent, traffic_of
 from shardviz.sharding import Mesh
 from shardviz.units import exact_bytes, human_bytes, seconds, times

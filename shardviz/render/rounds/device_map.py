@@ -4,8 +4,8 @@ rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from shardviz.hardware.topology import Switch, Topology, Torus
@@ -17,10 +17,12 @@ NOBODY = -1
 
 @dataclass(frozen=True, eq=False)
 class DeviceMap:
-    """The `members` of a group in a `grid` of rows and columns, whose neighbours are linked."""
+    """The `members` of a group in a `grid` of rows and columns; neighbours are linked, or those whose numbers
+    differ by one of `steps`. A ring of an even number goes along the first row, and back along the second."""
 
     members: int
     grid: Sequence[Sequence[int]]
+    steps: Collection[int] = ()
 
     @cached_property
     def rows(self) -> int:
@@ -48,28 +50,18 @@ class DeviceMap:
         """The same for the gap above row `gap`."""
         return self._neighbours(self.member(gap - 1, column), self.member(gap, column))
 
-    def linked(self, _one: int, _other: int) -> bool:
-        """True if two that stand beside one another are linked."""
-        return True
-
     def _neighbours(self, one: int | None, other: int | None) -> Pair | None:
-        if one is None or other is None or not self.linked(one, other):
+        if one is None or other is None or (self.steps and abs(one - other) not in self.steps):
             return None
         return one, other
-
-
-class RingMap(DeviceMap):
-    """A ring of an even number: along the first row, and back along the second."""
-
-    def linked(self, one: int, other: int) -> bool:
-        return abs(one - other) in (1, self.members - 1)
 
 
 @dataclass(frozen=True, eq=False)
 class LineMap(DeviceMap):
     """A line that winds down the page; `closed` where its ends are linked, around the page's edges."""
 
-    closed: bool
+    steps: Collection[int] = (1,)
+    closed: bool = False
 
     def across(self, row: int, gap: int) -> Pair | None:
         last = self.members - 1
@@ -80,15 +72,12 @@ class LineMap(DeviceMap):
             return (0, last) if end_row % 2 else (last, 0)
         return super().across(row, gap)
 
-    def linked(self, one: int, other: int) -> bool:
-        return abs(one - other) == 1
-
 
 @dataclass(frozen=True, eq=False)
 class TorusMap(DeviceMap):
     """A torus or a grid: the last axis along rows, the one before it down; blocks of further ones below."""
 
-    torus: Torus
+    torus: Torus = field(kw_only=True)
 
     def across(self, row: int, gap: int) -> Pair | None:
         if gap in (0, self.columns):
@@ -135,12 +124,12 @@ def device_map(topology: Topology, columns: int) -> DeviceMap:
     assert isinstance(topology, Torus)
     axes = [axis for axis, size in enumerate(topology.dims) if size > 1]
     if len(axes) > 1:
-        return TorusMap(n, _in_rows(n, topology.dims[axes[-1]]), topology)
+        return TorusMap(n, _in_rows(n, topology.dims[axes[-1]]), torus=topology)
     closed = bool(axes) and topology.is_ring(axes[0])
     is_loop = closed and n % 2 == 0 and 1 < n // 2 <= columns
     winding = _in_rows(n, n // 2 if is_loop else columns)
     winding[1::2] = [row[::-1] for row in winding[1::2]]
-    return RingMap(n, winding) if is_loop else LineMap(n, winding, closed)
+    return DeviceMap(n, winding, (1, n - 1)) if is_loop else LineMap(n, winding, closed=closed)
 
 
 def _in_rows(members: int, columns: int) -> list[list[int]]:

@@ -17,7 +17,7 @@ from shardviz.hardware.topology import Switch
 from shardviz.render.caption import coordinates
 from shardviz.render.lines import LineBuilder
 from shardviz.render.palette import DIM, Palette
-from shardviz.render.rounds.device_map import DeviceMap, LineMap, SwitchMap, device_map
+from shardviz.render.rounds.device_map import DeviceMap, LineMap, Pair, SwitchMap, device_map
 from shardviz.render.rounds.pieces import (
     ARRIVED,
     FORMS,
@@ -129,11 +129,7 @@ class DevicePicture:
         pair = self._map.across(row, gap)
         if pair is None:
             return None
-        ways = [
-            (head, chunks)
-            for head, ends in (("→", pair), ("←", pair[::-1]))
-            if (chunks := self.traffic.chunks(*ends))
-        ]
+        ways = self._going("→←", pair)
         if line:
             return self._boxes.arrow(ways[1][1], width, "←", LINE) if len(ways) == 2 else None
         neighbours = self._map.member(row, gap - 1), self._map.member(row, gap)
@@ -152,12 +148,8 @@ class DevicePicture:
         pair = self._map.down(row, column)
         if pair is None:
             return None
-        half = width // 2
-        going = []
-        for head, ends in (("↓", pair), ("↑", pair[::-1])):
-            rows = self._above - isinstance(self._map, SwitchMap)
-            if offset == -1 - rows // 2 and (chunks := self.traffic.chunks(*ends)):
-                going.append((head, chunks))
+        half, rows = width // 2, self._above - isinstance(self._map, SwitchMap)
+        going = self._going("↓↑", pair) if offset == -1 - rows // 2 else []
         if not going:
             neighbours = self._map.member(row - 1, column), self._map.member(row, column)
             is_beside = isinstance(self._map, SwitchMap) or pair == neighbours
@@ -168,6 +160,13 @@ class DevicePicture:
         line = Text(" " * (half if len(words) == 1 else max(0, half - 1 - len(words[0]))))
         line.append_text(Text(" ").join(words)).truncate(width)
         return line
+
+    def _going(self, heads: str, pair: Pair) -> list[tuple[str, list[int]]]:
+        """The heads of arrows over a link, to its second member and to its first, with what goes there."""
+        ways = (
+            (head, self.traffic.chunks(*ends)) for head, ends in zip(heads, (pair, pair[::-1]), strict=True)
+        )
+        return [(head, chunks) for head, chunks in ways if chunks]
 
     def _box(self, member: int) -> list[Text]:
         run, group, inside = self._boxes.run, self._boxes.group, self._shape.inside

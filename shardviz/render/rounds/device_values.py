@@ -15,10 +15,11 @@ from rich.text import Text
 from shardviz.collectives.values import Values
 from shardviz.errors import plural
 from shardviz.render.caption import DeviceLabels, array_text
-from shardviz.render.lines import GAP, SUMMARY, cut, records, sentence, shelve, trimmed, visible
+from shardviz.render.lines import GAP, SUMMARY, cut, sentence, shelve, trimmed, visible
 from shardviz.render.palette import DIM, PARTIAL, Palette
 from shardviz.render.plan_view import phase_heading, step_row
 from shardviz.render.rounds.pieces import MAX_ROWS, chunk_style, numbers
+from shardviz.render.tables import records
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.plan_run import HeldCopy, PlanRun
 from shardviz.units import shaped, times

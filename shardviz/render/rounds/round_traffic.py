@@ -13,7 +13,7 @@ from rich.text import Text
 from shardviz.collectives.schedule import Pattern, Sends
 from shardviz.collectives.values import Bools, Ints
 from shardviz.errors import plural
-from shardviz.hardware.routes import RouteSegment, route_segments
+from shardviz.hardware.routes import links_at, links_in_order, route_segments
 from shardviz.hardware.topology import Switch, Torus
 from shardviz.render.lines import GAP, bar
 from shardviz.stepping.collective_run import CollectiveRun
@@ -73,61 +73,37 @@ class RoundTraffic:
     def _chunks(self, origin: int, target: int) -> list[int]:
         """The chunks on the link from one member to its neighbour; none where messages are too many."""
         if isinstance(self._topology, Switch):
-            moves = self.sent(origin) if target == self._size else self.received(target)
-        elif self._is_direct:
-            chunks, others = self._sent_by(origin)
-            here = [chunk for chunk, other in zip(chunks, others, strict=True) if other == target]
-            moves = Moves(here, [target] * len(here), self._sends.span, self._all)
-        elif len(self._sends) > MAX_FOLLOWED:
-            return []
-        else:
-            entries = self._on(origin, target).nonzero()[0]
-            chunks = self._sends.chunk[entries].tolist()
-            moves = Moves(chunks, self._sends.dst[entries].tolist(), self._sends.span, self._all)
-        return moves.listed
+            return (self.sent(origin) if target == self._size else self.received(target)).listed
+        link = route_segments(self._topology, np.array([origin]), np.array([target]))[0]
+        chunks, others = self._on_link(int(links_at(self._topology, link, 0)[0]))
+        return Moves(chunks, others, self._sends.span, self._all).listed
 
     @cached_property
-    def _sent_by(self) -> Callable[[int], tuple[list[int], list[int]]]:
+    def _sent_by(self) -> LookUp:
         return _by_member(self._sends.src, self._sends.dst, self._sends.chunk, self._size)
 
     @cached_property
-    def _received_by(self) -> Callable[[int], tuple[list[int], list[int]]]:
+    def _received_by(self) -> LookUp:
         return _by_member(self._sends.dst, self._sends.src, self._sends.chunk, self._size)
 
     @cached_property
-    def _segments(self) -> dict[int, RouteSegment]:
-        assert isinstance(self._topology, Torus)
-        return {part.axis: part for part in route_segments(self._topology, self._sends.src, self._sends.dst)}
-
-    @cached_property
-    def _is_direct(self) -> bool:
-        hops = [abs(part.hops) for part in self._segments.values()]
-        return not hops or bool((np.sum(hops, axis=0) == 1).all())
-
-    def _on(self, origin: int, target: int) -> Bools:
-        """A flag for each message, True if it goes over the link of two neighbours on a torus."""
-        assert isinstance(self._topology, Torus)
-        for axis, size in enumerate(self._topology.dims):
-            stride = self._topology.stride(axis)
-            index = origin // stride % size
-            step = target // stride % size - index
-            if not step:
-                continue
-            part = self._segments.get(axis)
-            if part is None:
-                break
-            is_up = step in ((1,) if size == 2 else (1, 1 - size))
-            passed, hops = (index - part.begin, part.hops) if is_up else (part.begin - index, -part.hops)
-            on_line = (part.outer == origin // (stride * size)) & (part.inner == origin % stride)
-            on_link: Bools = on_line & (passed % size < hops)
-            return on_link
-        return np.zeros(len(self._sends), dtype=bool)
+    def _on_link(self) -> LookUp:
+        torus, sends = self._topology, self._sends
+        assert isinstance(torus, Torus)
+        segments = route_segments(torus, sends.src, sends.dst)
+        hops = np.sum([abs(part.hops) for part in segments], axis=0)
+        if not segments or (len(sends) > MAX_FOLLOWED and hops.max() > 1):
+            return lambda _: ([], [])
+        hops, links = links_in_order(torus, segments)
+        message = np.repeat(np.arange(len(sends)), hops)
+        return _by_member(links, sends.dst[message], sends.chunk[message], torus.links)
 
 
-def _by_member(
-    members: Ints, others: Ints, chunks: Ints, size: int
-) -> Callable[[int], tuple[list[int], list[int]]]:
-    """A look-up of a member's chunks in a round, and whom each goes to or comes from."""
+LookUp = Callable[[int], tuple[list[int], list[int]]]
+"""The chunks of a member, or of a link, in a round, and whom each goes to or comes from."""
+
+
+def _by_member(members: Ints, others: Ints, chunks: Ints, size: int) -> LookUp:
     first = np.zeros(size + 1, dtype=np.int64)
     first[1:] = np.bincount(members, minlength=size).cumsum()
     # Numbers of two bytes, which most groups have, are sorted by their digits.

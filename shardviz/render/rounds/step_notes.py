@@ -13,9 +13,10 @@ from shardviz.collectives.schedule import LowerBound
 from shardviz.errors import plural
 from shardviz.hardware.timelines import NotCompared, Timeline, fastest, is_cut
 from shardviz.render.caption import axes_text, mesh_text
-from shardviz.render.lines import GLUE, columns, giving_way, records, sentence, sentences, shared, table
+from shardviz.render.lines import GLUE, sentence, sentences, shared
 from shardviz.render.palette import BEST, PARTIAL, Palette
 from shardviz.render.rounds.pieces import ARRIVED, EMPTY, FORMS, NOTHING, FrameStats, TableShape, chunk_name
+from shardviz.render.tables import columns, giving_way, records, table
 from shardviz.sharding import Mesh
 from shardviz.stepping.collective_run import CollectiveRun, Verdict
 from shardviz.units import exact_bytes, human_bytes, measured_rate, rate, seconds, shaped, times

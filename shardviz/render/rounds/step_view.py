@@ -13,19 +13,7 @@ from shardviz.collectives.algorithms import ALGORITHMS
 from shardviz.collectives.trace import MAX_PIECES
 from shardviz.errors import QuestionError, plural
 from shardviz.render.caption import DeviceLabels, coordinates, repetition
-from shardviz.render.lines import (
-    GAP,
-    SHELF_GAP,
-    Cell,
-    as_text,
-    columns,
-    sentence,
-    sentences,
-    shelve,
-    table,
-    trimmed,
-    visible,
-)
+from shardviz.render.lines import GAP, SHELF_GAP, sentence, sentences, shelve, trimmed, visible
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.rounds.device_values import final_picture, shards_picture
 from shardviz.render.rounds.pieces import (
@@ -43,6 +31,7 @@ from shardviz.render.rounds.pieces import (
 )
 from shardviz.render.rounds.round_traffic import RoundTraffic, round_words, sends_line
 from shardviz.render.rounds.step_notes import after_words, cost_lines, duration, headline, marks
+from shardviz.render.tables import Cell, as_text, columns, table
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.units import human_bytes, shaped
 

@@ -12,8 +12,9 @@ from itertools import groupby
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.lines import LineBuilder, printable, records
+from shardviz.render.lines import LineBuilder, printable
 from shardviz.render.palette import DIM, Palette
+from shardviz.render.tables import records
 from shardviz.render.times.timeline_rows import HIDDEN, TIGHT, LaneRow, TimelineRows, TimeWindow, ticks
 from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp, TimeSpan
 

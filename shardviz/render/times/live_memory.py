@@ -9,12 +9,12 @@ from operator import itemgetter
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.lines import Cell, LineBuilder, as_text, columns, giving_way, records, sentence
+from shardviz.render.lines import LineBuilder, sentence
 from shardviz.render.palette import DIM, Palette
+from shardviz.render.tables import Cell, as_text, columns, giving_way, records
 from shardviz.render.times.gantt import FULL, HEIGHTS, LESS, WAITING, Gantt
 from shardviz.timeline.program_timeline import MemoryReport
-from shardviz.units import human_bytes, may_fit_words
-from shardviz.units import seconds as human_seconds
+from shardviz.units import human_bytes, may_fit_words, seconds
 
 BAR = 24
 """Columns of the bars in tables at most."""
@@ -56,7 +56,7 @@ def _peak_line(memory: MemoryReport, chart: Gantt) -> Text:
     line.put(0, "memory", Style(bold=True))
     x = chart.column_of(memory.peak_at)
     size = f"peak {human_bytes(memory.peak_bytes)}"
-    texts = (f"{size} at {human_seconds(memory.peak_at)}", size, "")
+    texts = (f"{size} at {seconds(memory.peak_at)}", size, "")
     bold = Style(bold=True)
     if chart.left <= x < chart.width:
         room = max(chart.width - x, x - chart.left + 1) - 2
@@ -120,7 +120,7 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
     if memory.order:
         # The instruction at whose time the most memory is live, and when on the drawn clock that is.
         name, _ = max(memory.order, key=lambda entry: entry[1])
-        when = f", at {human_seconds(memory.peak_at)}" if memory.curve and memory.peak_at else ""
+        when = f", at {seconds(memory.peak_at)}" if memory.curve and memory.peak_at else ""
         words += f"; when {name} runs{when}"
     lines = sentence(words, width, lead="peak memory: ")
     outputs = max(memory.output_bytes - memory.alias_bytes, 0)
@@ -163,8 +163,8 @@ def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
     for buffer in shown[:LISTED]:
         lives = ""
         if buffer.start is not None and buffer.end is not None:
-            end = human_seconds(buffer.end)
-            lives = f"{human_seconds(buffer.start)} to {end}" if buffer.start else f"to {end}"
+            end = seconds(buffer.end)
+            lives = f"{seconds(buffer.start)} to {end}" if buffer.start else f"to {end}"
         elif buffer.last:
             # Without a clock: by the instructions, from its own on.
             since = f"{buffer.first} " if buffer.first not in ("", buffer.name) else ""

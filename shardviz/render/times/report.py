@@ -10,8 +10,9 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.lines import Cell, bar, columns, records, sentence, sentences, table, trimmed
+from shardviz.render.lines import bar, sentence, sentences, trimmed
 from shardviz.render.palette import SIGNS, Palette
+from shardviz.render.tables import Cell, columns, records, table
 from shardviz.render.times.gantt import (
     FIGURED,
     WAITING,
@@ -33,8 +34,7 @@ from shardviz.render.times.live_memory import (
 from shardviz.render.times.timeline_rows import HIDDEN, TimelineRows, TimeWindow, lane_times, unknown_lanes
 from shardviz.reports.program_report import TargetTimes, TimesAnswer
 from shardviz.timeline.program_timeline import Estimate, ProgramTimeline, TimedOp
-from shardviz.units import exact_bytes, human_bytes
-from shardviz.units import seconds as human_seconds
+from shardviz.units import exact_bytes, human_bytes, seconds
 
 ESTIMATES: dict[Estimate, str] = {
     "compiler": "the compiler's own cycles",
@@ -70,13 +70,13 @@ def total_lines(
     """That it does not fit, if so, ``jit_step on v5e:4x4: 3.71 s, 41 % of its peak FLOP/s``, and the parts of
     that, unless the lanes of a chart have them."""
     lines = [] if timeline.memory is None else misfit_lines(timeline.memory, width)
-    words = [human_seconds(timeline.seconds)]
+    words = [seconds(timeline.seconds)]
     if timeline.utilisation is not None:
         words.append(f"{percent(timeline.utilisation)} of its peak FLOP/s")
     if timeline.unknown:
         words.append(f"{plural(len(timeline.unknown), 'operation')} without an estimate not included")
     if timeline.idle_seconds and not with_parts:
-        words.append(f"idle {human_seconds(timeline.idle_seconds)}")
+        words.append(f"idle {seconds(timeline.idle_seconds)}")
     lines += sentence(", ".join(words), width, lead=f"{timeline.title} on {timeline.machine}: ")
     return lines + (parts_lines(timeline, width, palette) if with_parts else [])
 
@@ -89,7 +89,7 @@ def cause_lines(timeline: ProgramTimeline, width: int, palette: Palette, verbose
         for saving in timeline.savings:
             source = timeline.ops[saving.op].source
             words = saving.message + (f" ({source})" if source and source not in saving.message else "")
-            savings += sentence(words, width, 2, f"{human_seconds(saving.seconds)}  ")
+            savings += sentence(words, width, 2, f"{seconds(saving.seconds)}  ")
         counts = Counter(op.optimistic for op in timeline.ops if op.optimistic)
         said = (f"{why} ({plural(count, 'operation')})" for why, count in counts.most_common())
         blocks = [
@@ -170,14 +170,14 @@ def critical_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> l
         is_compute = lane.kind == "compute"
         what = "matmul" if is_matmul(op) else "" if op.op in op.name else op.op
         where = Text() if is_compute else Text(lane.name, styles.name(op.lane))
-        time = Text(human_seconds(_all_runs(op))) if op.seconds is not None else Text("?", "bold")
+        time = Text(seconds(_all_runs(op))) if op.seconds is not None else Text("?", "bold")
         runs = "" if op.runs == 1 else "×?" if op.runs is None else f"×{op.runs:,}"
         bound = op.bound if is_compute else ""
         rows.append([time, (op.name, "bold"), what, runs, where, (bound, "dim"), (op.source, "dim")])
     shorter = [op for i, op in enumerate(ops) if i not in listed]
     if shorter:
         words = f"and {plural(len(shorter), 'shorter operation')}"
-        rows.append([Text(human_seconds(sum(map(_all_runs, shorter)))), Text(words, "dim")])
+        rows.append([Text(seconds(sum(map(_all_runs, shorter)))), Text(words, "dim")])
     return [Text("critical path", "bold"), *table(rows, width, 2, (">",))]
 
 
@@ -197,9 +197,9 @@ def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     for op in timeline.ops:
         parts[op.estimate] += _all_runs(op)  # type: ignore[assignment]
     said = [
-        f"{human_seconds(seconds)} by {ESTIMATES[name]}"
-        for name, seconds in parts.most_common()
-        if name in ESTIMATES and seconds and name != "measured"
+        f"{seconds(spent)} by {ESTIMATES[name]}"
+        for name, spent in parts.most_common()
+        if name in ESTIMATES and spent and name != "measured"
     ]
     if said:
         words = f"{', '.join(said)}, overlapped time included"
@@ -211,7 +211,7 @@ def timeline_heading(
     timeline: ProgramTimeline, facts: Sequence[str], width: int, has_total: bool = True
 ) -> Text:
     """``1.24 ms on v5e:2x4 exposed 210 µs 61 % of the peak``: the total, if wanted, and `facts` that fit."""
-    cells = [Text(f"{human_seconds(timeline.seconds)} on {timeline.machine}", "bold")] * has_total
+    cells = [Text(f"{seconds(timeline.seconds)} on {timeline.machine}", "bold")] * has_total
     over = timeline.memory.over_bytes if timeline.memory is not None else 0
     if over:
         cells.insert(0, Text.assemble(("✗", SIGNS["✗"]), (f" does not fit by {human_bytes(over)}", "bold")))
@@ -226,9 +226,9 @@ def timeline_facts(timeline: ProgramTimeline, has_lanes: bool) -> list[str]:
     """Operations left out of a total, its exposed time (idle time below lanes), its share of the peak."""
     facts = [plural(len(timeline.unknown), "operation") + " without an estimate"] * bool(timeline.unknown)
     if not has_lanes:
-        facts.append(f"exposed {human_seconds(sum(seconds for _, seconds in timeline.exposed_seconds))}")
+        facts.append(f"exposed {seconds(sum(waits for _, waits in timeline.exposed_seconds))}")
     elif timeline.idle_seconds:
-        facts.append(f"idle {human_seconds(timeline.idle_seconds)}")
+        facts.append(f"idle {seconds(timeline.idle_seconds)}")
     if timeline.utilisation is not None:
         facts.append(f"{percent(timeline.utilisation)} of the peak")
     return facts
@@ -236,8 +236,8 @@ def timeline_facts(timeline: ProgramTimeline, has_lanes: bool) -> list[str]:
 
 def comparison_heading(first: ProgramTimeline, second: ProgramTimeline) -> Text:
     """``below: 1.15 × the time, exposed 2.1 ms instead of 17.9 ms``."""
-    waits = [sum(seconds for _, seconds in timeline.exposed_seconds) for timeline in (second, first)]
-    exposed = " instead of ".join(map(human_seconds, waits))
+    waits = [sum(waits for _, waits in timeline.exposed_seconds) for timeline in (second, first)]
+    exposed = " instead of ".join(map(seconds, waits))
     ratio = f"{second.seconds / first.seconds:.3g} × the time" if first.seconds else ""
     return Text.assemble((f"below: {ratio}", "bold"), (f"  exposed {exposed}", "dim"))
 
@@ -247,12 +247,12 @@ def op_details(timeline: ProgramTimeline, number: int, width: int, marked: Text 
     op = timeline.ops[number]
     lane = timeline.lanes[op.lane]
     kind = [(op.op, "dim")] if op.op != op.name else []
-    cells = [Text("time unknown" if op.seconds is None else human_seconds(op.seconds), "bold")]
+    cells = [Text("time unknown" if op.seconds is None else seconds(op.seconds), "bold")]
     if op.seconds is not None:
         if op.runs is None:
             cells.append(Text("in a loop of unknown length"))
         elif op.runs != 1:
-            cells.append(Text(f"× {op.runs:,} = {human_seconds(op.seconds * op.runs)}"))
+            cells.append(Text(f"× {op.runs:,} = {seconds(op.seconds * op.runs)}"))
         if words := exposure(op):
             cells.append(Text(words, "bold" if op.exposed else ""))
     lines = records([[(op.name, "bold"), *kind, lane.name, *cells]], width)
@@ -276,7 +276,7 @@ def exposure(op: TimedOp) -> str:
     if op.exposed == op.seconds:
         return "all exposed"
     if op.exposed > 0:
-        return f"exposed {human_seconds(op.exposed)}{' per run' * (op.runs != 1)}"
+        return f"exposed {seconds(op.exposed)}{' per run' * (op.runs != 1)}"
     return "hidden" if op.is_async else ""
 
 
@@ -325,7 +325,7 @@ def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> 
     """A row a teller: the total, compute, communication, copies where there are any, and what is exposed.
     Where something has no estimate, a figure is a sum without it, ``24.3 ms + ?``."""
     kinds = {lane.name: lane.kind for _, timeline in tellers for lane in timeline.lanes}
-    used = {name for _, timeline in tellers for name, seconds in timeline.communication_seconds if seconds}
+    used = {name for _, timeline in tellers for name, spent in timeline.communication_seconds if spent}
     used.update(*(unknown_lanes(timeline) for _, timeline in tellers))
     columns_of = {"communication": ("axis", "network")}
     if any(kinds[name] in ("copy", "host") for name in used):
@@ -337,15 +337,15 @@ def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> 
         row = [Text(name, "bold"), _without_unknown(timeline.seconds, bool(unknown))]
         row.append(_without_unknown(timeline.compute_seconds, "compute" in unknown))
         for wanted in columns_of.values():
-            seconds = sum(spent for lane, spent in timeline.communication_seconds if kinds[lane] in wanted)
-            row.append(_without_unknown(seconds, any(kinds[lane] in wanted for lane in unknown)))
-        exposed = sum(seconds for _, seconds in timeline.exposed_seconds)
+            moved = sum(spent for lane, spent in timeline.communication_seconds if kinds[lane] in wanted)
+            row.append(_without_unknown(moved, any(kinds[lane] in wanted for lane in unknown)))
+        exposed = sum(waits for _, waits in timeline.exposed_seconds)
         rows.append([*row, _without_unknown(exposed, bool(unknown - {"compute"}))])
     told = ("", " total", *(f" {what}" for what in words[1:]))
     return table(rows, width, 2, ("", *map(">{}".format, words)), told=told)
 
 
-def _without_unknown(seconds: float, is_partial: bool) -> Text:
+def _without_unknown(time: float, is_partial: bool) -> Text:
     if not is_partial:
-        return Text(human_seconds(seconds))
-    return Text.assemble(f"{human_seconds(seconds)} + " if seconds else "", ("?", "bold"))
+        return Text(seconds(time))
+    return Text.assemble(f"{seconds(time)} + " if time else "", ("?", "bold"))

@@ -16,9 +16,10 @@ from textual.widgets.input import Selection
 from shardviz.forms import axis_edits
 from shardviz.forms.form import PROBLEM_FIELDS, ProblemForm, one_line
 from shardviz.forms.parsing import looks_like_command
+from shardviz.forms.retain_fields import sizes_text
 from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import decided_parts
-from shardviz.render.problem_picture import FieldCell, FieldPlace, FieldRow, Kind, Typing, default_sizes
+from shardviz.render.problem_picture import FieldCell, FieldPlace, FieldRow, Kind, Typing
 from shardviz.tui.registry import TYPING
 from shardviz.tui.themes import STYLES
 
@@ -68,7 +69,7 @@ def text_of(cell: FieldCell, resolved: ResolvedProblem) -> str:
     if cell.field.startswith("specs."):
         return draft.specs[cell.row]
     if cell.field == "sizes":
-        return draft.sizes or default_sizes(resolved)
+        return draft.sizes or sizes_text(resolved.problem.sizes)
     text: str = getattr(draft, cell.field)
     return text
 
