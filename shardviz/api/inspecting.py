@@ -55,7 +55,7 @@ from shardviz.timeline.of_program import timed_program
 with LazyImports():
     from shardviz.render import lines as render_lines
     from shardviz.render import palette as palettes
-    from shardviz.render.programs import cost_lines, program_view
+    from shardviz.render.programs import array_table, cost_lines, program_view
     from shardviz.render.times import live_memory
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class Report(Shown):
         from rich.text import Text
 
         lines = program_view.hlo_view(self._on_target, self.given, width, palette, verbose=verbose)
-        lines += cost_lines.rematerialization_lines(self.rematerializations, width)
+        lines += array_table.rematerialization_lines(self.rematerializations, width)
         if self.counted is not None:
             lines += [Text(), *program_view.memory_lines(self.counted, width, palette, verbose)]
         for note in (*self.notes, *self.module.unread):

@@ -121,7 +121,7 @@ def command(
         is_given = given is not None
         is_inferred = answer.mesh is not None and not is_given
         if remade or not failed:
-            failed += cost_lines.log_lines(remade, answer.mesh, output.width, is_given=is_given)
+            failed += array_table.log_lines(remade, answer.mesh, output.width, is_given=is_given)
         output.answer(
             lambda: fields.KINDS["rematerializations"].document(
                 answer, is_mesh_inferred=is_inferred, rematerializations=remade
@@ -154,7 +154,7 @@ def command(
     if why:
         output.show(cost_lines.shape_lines(report, selection, *page))
     if remade:
-        output.show(cost_lines.rematerialization_lines(remade, output.width))
+        output.show(array_table.rematerialization_lines(remade, output.width))
     return code
 
 

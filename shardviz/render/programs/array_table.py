@@ -1,5 +1,5 @@
-"""A program's arrays: a table for each kind, the largest first, then what of them is waste; and those of a
-failure for which a device had no memory."""
+"""A program's arrays: a table for each kind, the largest first, and what of them is waste; those for which a
+device had no memory; and those that a compiler fully replicates in order to reshard them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 from rich.text import Text
 
+from shardviz.errors import plural
 from shardviz.render.caption import split_text
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
@@ -16,6 +17,7 @@ from shardviz.render.tables import Cell, giving_way, rest_line, table
 from shardviz.reports.arrays import ArrayKind, ProgramArray, alike_arrays
 from shardviz.reports.entries import common_name, numberless
 from shardviz.reports.failures import LargeArray, OutOfMemory
+from shardviz.reports.rematerialization import Rematerialization, route_code
 from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, times
 
@@ -109,4 +111,52 @@ def out_of_memory_lines(failures: Sequence[OutOfMemory], width: int, verbose: bo
         head = (">bytes", ">padding", "largest arrays", "", "line")
         lines += table(rows, width, 2, head, (("",),), ("", " padding", "", "", ""))
         lines += rest_line(len(ordered) - len(rows), "more row", 2)
+    return lines
+
+
+def rematerialization_lines(rematerializations: Sequence[Rematerialization], width: int) -> list[Text]:
+    """Some lines for each array, under a heading; nothing where there is none."""
+    if not rematerializations:
+        return []
+    arrays = plural(len(rematerializations), "array is", "arrays are")
+    them = "it" if len(rematerializations) == 1 else "them"
+    lines = [Text(), *sentence(f"{arrays} fully replicated in order to reshard {them}", width, style="bold")]
+    for rematerialization in rematerializations[:8]:
+        lines += _route_lines(rematerialization, width)
+    return lines + rest_line(len(rematerializations) - 8, "more array")
+
+
+def log_lines(
+    rematerializations: Sequence[Rematerialization], mesh: Mesh | None, width: int, *, is_given: bool
+) -> list[Text]:
+    """The page of a log alone: the mesh of its shardings, and the arrays."""
+    if not rematerializations:
+        return sentence("the log has a warning that cannot be read", width)
+    lines = [] if mesh is None else sentence(str(mesh), width, lead="mesh ")
+    if not is_given:
+        words = "axes are from the log's shardings: --mesh NAME=SIZE,… names yours"
+        lines += sentence(words, width, style="dim")
+    return [*lines, *rematerialization_lines(rematerializations, width)]
+
+
+def _route_lines(one: Rematerialization, width: int) -> list[Text]:
+    array = "" if one.shape is None else f"{one.dtype}[{','.join(map(str, one.shape))}] "
+    part = f"{one.dtype}[{','.join(map(str, one.kept))}]"
+    splits = one.written or ("a sharding over all devices", f"a shard {part} on each device")
+    specs = zip((one.before, one.after), splits, strict=True)
+    before, after = (split if spec is None else str(spec) for spec, split in specs)
+    times = f", {one.times} times" if one.times > 1 else ""
+    lines = sentence(f"{array}from {before} to {after}{times}", width)
+    origin = one.source if one.op_name in ("", one.source) else f"{one.op_name}  {one.source}"
+    if origin and "/" not in origin:
+        origin = f"the argument {origin}"
+    if origin:
+        lines += sentence(origin, width, 2, style="dim")
+    if one.whole_bytes is not None and one.wire_bytes is not None:
+        words = f"takes {human_bytes(one.whole_bytes)} and sends {human_bytes(one.wire_bytes)} per device"
+        if one.route_bytes is not None:
+            words += f"; in steps, it sends {human_bytes(one.route_bytes)}"
+        lines += sentence(words, width, 2)
+    if len(one.route) > 1:
+        lines += [Text(f"  {route_code(step)}") for step in one.route]
     return lines

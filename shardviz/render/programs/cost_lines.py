@@ -1,5 +1,5 @@
-"""The collectives of a program by what they cost: a line for each, then their sums; why they are there; what
-of them is waste; and arrays that a compiler fully replicates in order to reshard them."""
+"""The collectives of a program by what they cost: a line for each, then their sums; why they are there; and
+what of them is waste."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ from shardviz.render.tables import columns, giving_way, records, rest_line, tabl
 from shardviz.render.times.report import percent
 from shardviz.reports.entries import AlikeEntries, By, CollectiveEntry, CostSum, Selection, cost_sum, sums
 from shardviz.reports.program_report import ProgramReport
-from shardviz.reports.rematerialization import Rematerialization, route_code
 from shardviz.reports.verdicts import WasteVerdict
 from shardviz.reports.why import Reason, alike_reasons
 from shardviz.reports.why import reasons as reasons_of
-from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, seconds
 
 SHORT_PHASES = {None: "", "forward": "", "recomputed": "again ", "backward": "bwd ", "optimizer": "opt "}
@@ -288,52 +286,4 @@ def verdict_lines(verdicts: Sequence[WasteVerdict], width: int) -> list[Text]:
             words.insert(0, f"a run takes {seconds(abs(saving.seconds))} {less[2]}")
         how = f"compiled for {one.target}" if one.target else "priced, not compiled"
         lines += sentence(f"{'; '.join(words)} ({how})", width, 4)
-    return lines
-
-
-def rematerialization_lines(rematerializations: Sequence[Rematerialization], width: int) -> list[Text]:
-    """Some lines for each array, under a heading; nothing where there is none."""
-    if not rematerializations:
-        return []
-    arrays = plural(len(rematerializations), "array is", "arrays are")
-    them = "it" if len(rematerializations) == 1 else "them"
-    lines = [Text(), *sentence(f"{arrays} fully replicated in order to reshard {them}", width, style="bold")]
-    for rematerialization in rematerializations[:8]:
-        lines += _array_lines(rematerialization, width)
-    return lines + rest_line(len(rematerializations) - 8, "more array")
-
-
-def log_lines(
-    rematerializations: Sequence[Rematerialization], mesh: Mesh | None, width: int, *, is_given: bool
-) -> list[Text]:
-    """The page of a log alone: the mesh of its shardings, and the arrays."""
-    if not rematerializations:
-        return sentence("the log has a warning that cannot be read", width)
-    lines = [] if mesh is None else sentence(str(mesh), width, lead="mesh ")
-    if not is_given:
-        words = "axes are from the log's shardings: --mesh NAME=SIZE,… names yours"
-        lines += sentence(words, width, style="dim")
-    return [*lines, *rematerialization_lines(rematerializations, width)]
-
-
-def _array_lines(one: Rematerialization, width: int) -> list[Text]:
-    array = "" if one.shape is None else f"{one.dtype}[{','.join(map(str, one.shape))}] "
-    part = f"{one.dtype}[{','.join(map(str, one.kept))}]"
-    splits = one.written or ("a sharding over all devices", f"a shard {part} on each device")
-    specs = zip((one.before, one.after), splits, strict=True)
-    before, after = (split if spec is None else str(spec) for spec, split in specs)
-    times = f", {one.times} times" if one.times > 1 else ""
-    lines = sentence(f"{array}from {before} to {after}{times}", width)
-    origin = one.source if one.op_name in ("", one.source) else f"{one.op_name}  {one.source}"
-    if origin and "/" not in origin:
-        origin = f"the argument {origin}"
-    if origin:
-        lines += sentence(origin, width, 2, style="dim")
-    if one.whole_bytes is not None and one.wire_bytes is not None:
-        words = f"takes {human_bytes(one.whole_bytes)} and sends {human_bytes(one.wire_bytes)} per device"
-        if one.route_bytes is not None:
-            words += f"; in steps, it sends {human_bytes(one.route_bytes)}"
-        lines += sentence(words, width, 2)
-    if len(one.route) > 1:
-        lines += [Text(f"  {route_code(step)}") for step in one.route]
     return lines

@@ -14,12 +14,11 @@ from shardviz.hlo import HloModule, ShardyModule
 from shardviz.hlo.collective import totals
 from shardviz.render.lines import bar, printable_line, sentence, sentences, shared
 from shardviz.render.palette import BEST, SIGNS, Palette
-from shardviz.render.programs.array_table import array_lines
+from shardviz.render.programs.array_table import array_lines, rematerialization_lines
 from shardviz.render.programs.collective_rows import parts_of_axes
 from shardviz.render.programs.cost_lines import (
     FEW,
     cost_lines,
-    rematerialization_lines,
     sum_lines,
     total_lines,
     verdict_lines,
