@@ -1,5 +1,5 @@
-"""Lines of a page: sentences that wrap with a hanging indent, columns that line up, code; and pictures that
-are drawn line by line, of which a window shows some."""
+"""Lines of a page: sentences that wrap with a hanging indent, bars, code; and pictures that are drawn line by
+line, of which a window shows some."""
 
 from __future__ import annotations
 

@@ -31,12 +31,12 @@ def columns(
 ) -> list[Text] | None:
     """Rows of cells below the words of `head`, if it has any. A column is flush right if its heading begins
     with ``>``. Empty columns are left out, and those of the first of `without` with which the others fit."""
-    words = [word.removeprefix(">") for word in head]
-    texts = [[*map(as_text, row)] for row in ([_headings(words, style), *rows] if any(words) else rows)]
+    texts = [[*map(as_text, row)] for row in _headed(rows, head, style)]
     count = max(map(len, texts), default=0)
     widths = [max((row[i].cell_len for row in texts if i < len(row)), default=0) for i in range(count)]
     for left_out in ((), *without):
-        kept = [i for i in range(count) if widths[i] and not {*words[i : i + 1]} & {*left_out}]
+        hidden = {i for i, word in enumerate(head) if word.removeprefix(">") in left_out}
+        kept = [i for i in range(count) if widths[i] and i not in hidden]
         if indent + sum(widths[i] for i in kept) + GAP * (len(kept) - 1) <= width:
             break
     else:
@@ -55,8 +55,9 @@ def columns(
     return lines
 
 
-def _headings(words: Sequence[str], style: str) -> list[Cell]:
-    return [(word, style) for word in words]
+def _headed(rows: Sequence[Sequence[Cell]], head: Sequence[str], style: str) -> Sequence[Sequence[Cell]]:
+    words = [(word.removeprefix(">"), style) for word in head]
+    return [words, *rows] if any(word for word, _ in words) else rows
 
 
 def giving_way(*names: str) -> list[tuple[str, ...]]:
@@ -106,12 +107,10 @@ def table(
     texts = columns(rows, width, indent, head, without, style) if rows else []
     if texts is not None:
         return texts
-    if told:
-        named = [zip(map(as_text, row), told, strict=False) for row in rows]
-        rows = [[Text.assemble(cell, word) for cell, word in row if cell] for row in named]
-    elif any(words := [word.removeprefix(">") for word in head]):
-        rows = [_headings(words, style), *rows]
-    return records(rows, width, indent)
+    if not told:
+        return records(_headed(rows, head, style), width, indent)
+    named = (zip(map(as_text, row), told, strict=False) for row in rows)
+    return records([[Text.assemble(*pair) for pair in row if pair[0]] for row in named], width, indent)
 
 
 def rest_line(count: int, name: str, indent: int = 0, more: str = "") -> list[Text]:
