@@ -91,7 +91,7 @@ fewer columns than these."""
 INDENT, REASON_INDENT = 1, 4
 
 
-def step_rows(plan: Plan, palette: Palette, priced: Sequence[PricedStep] = ()) -> dict[int, StepRow]:
+def step_rows(plan: Plan, palette: Palette, priced: Sequence[PricedStep]) -> dict[int, StepRow]:
     """The row of each step by its number, from 1; steps that update one parameter are one, by the last."""
     runs = update_runs(plan)
     numbers = ((number, runs.get(number)) for number in range(1, len(plan.steps) + 1))

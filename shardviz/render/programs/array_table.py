@@ -88,7 +88,7 @@ def _name(group: Sequence[ProgramArray]) -> str:
     return f"{name} × {len(group):,}" if len(group) > 1 else name
 
 
-def out_of_memory_lines(failures: Sequence[OutOfMemory], width: int, verbose: bool = False) -> list[Text]:
+def out_of_memory_lines(failures: Sequence[OutOfMemory], width: int, verbose: bool) -> list[Text]:
     """A sentence for each failure, and its arrays; alike ones of several layers in one row."""
     lines: list[Text] = []
     for failure in failures:

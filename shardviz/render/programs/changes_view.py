@@ -234,9 +234,7 @@ def expectation_text(module: HloModule | ShardyModule, mesh: Mesh | None, tallie
     return _plain(lines)
 
 
-def excess_text(
-    report: ProgramReport, mesh: Mesh | None, problem: str, memory: MemoryReport | None = None
-) -> str:
+def excess_text(report: ProgramReport, mesh: Mesh | None, problem: str, memory: MemoryReport | None) -> str:
     """The `problem` of a program, then its `memory` and largest buffers, or its costliest collectives."""
     lines = [Text(f"{_named(report.module, mesh)} {problem}"), Text()]
     if memory is not None:

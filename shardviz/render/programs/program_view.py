@@ -238,7 +238,7 @@ def module_lines(
     return lines
 
 
-def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selection = BY_COST) -> list[Text]:
+def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selection) -> list[Text]:
     """A line a module, with what the selection has of it; others are counted, or say why they fail."""
     read = [(module.file, module.report) for module in modules if module.report is not None]
     sending = [(file, report) for file, report in read if selection.chosen(report.entries)]

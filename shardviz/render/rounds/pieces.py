@@ -144,7 +144,7 @@ def chunk_name(run: CollectiveRun, chunk: int, group: int = 0) -> str:
     return glyph(group * chunks + chunk)
 
 
-def chunk_style(palette: Palette, run: CollectiveRun, chunk: int, group: int = 0) -> Style:
+def chunk_style(palette: Palette, run: CollectiveRun, chunk: int, group: int) -> Style:
     return palette.shard(group * run.schedule.chunks + chunk)
 
 
