@@ -13,7 +13,7 @@ from rich.text import Text
 from shardviz.collectives.schedule import Pattern, Sends
 from shardviz.collectives.values import Bools, Ints
 from shardviz.errors import plural
-from shardviz.hardware.routes import links_at, links_in_order, route_segments
+from shardviz.hardware.routes import RouteSegment, route_segments
 from shardviz.hardware.topology import Switch, Torus
 from shardviz.render.lines import GAP, bar
 from shardviz.stepping.collective_run import CollectiveRun
@@ -74,9 +74,14 @@ class RoundTraffic:
         """The chunks on the link from one member to its neighbour; none where messages are too many."""
         if isinstance(self._topology, Switch):
             return (self.sent(origin) if target == self._size else self.received(target)).listed
-        link = route_segments(self._topology, np.array([origin]), np.array([target]))[0]
-        chunks, others = self._on_link(int(links_at(self._topology, link, 0)[0]))
-        return Moves(chunks, others, self._sends.span, self._all).listed
+        if self._is_direct:
+            chunks, others = self._sent_by(origin)
+            here = [chunk for chunk, other in zip(chunks, others, strict=True) if other == target]
+        elif len(self._sends) > MAX_FOLLOWED:
+            return []
+        else:
+            here = self._sends.chunk[self._on(origin, target)].tolist()
+        return Moves(here, [target] * len(here), self._sends.span, self._all).listed
 
     @cached_property
     def _sent_by(self) -> LookUp:
@@ -87,20 +92,29 @@ class RoundTraffic:
         return _by_member(self._sends.dst, self._sends.src, self._sends.chunk, self._size)
 
     @cached_property
-    def _on_link(self) -> LookUp:
-        torus, sends = self._topology, self._sends
-        assert isinstance(torus, Torus)
-        segments = route_segments(torus, sends.src, sends.dst)
-        hops = np.sum([abs(part.hops) for part in segments], axis=0)
-        if not segments or (len(sends) > MAX_FOLLOWED and hops.max() > 1):
-            return lambda _: ([], [])
-        hops, links = links_in_order(torus, segments)
-        message = np.repeat(np.arange(len(sends)), hops)
-        return _by_member(links, sends.dst[message], sends.chunk[message], torus.links)
+    def _segments(self) -> dict[int, RouteSegment]:
+        assert isinstance(self._topology, Torus)
+        return {part.axis: part for part in route_segments(self._topology, self._sends.src, self._sends.dst)}
+
+    @cached_property
+    def _is_direct(self) -> bool:
+        hops = [abs(part.hops) for part in self._segments.values()]
+        return not hops or bool((np.sum(hops, axis=0) == 1).all())
+
+    def _on(self, origin: int, target: int) -> Bools:
+        """A flag for each message, True if it goes over the link of two neighbours on a torus."""
+        assert isinstance(self._topology, Torus)
+        (link,) = route_segments(self._topology, np.array([origin]), np.array([target]))
+        part = self._segments.get(link.axis)
+        if part is None:
+            return np.zeros(len(self._sends), dtype=bool)
+        passed = (part.begin - link.begin) * -link.hops % self._topology.dims[link.axis]
+        on_link: Bools = (part.outer == link.outer) & (part.inner == link.inner)
+        return on_link & (passed < part.hops * link.hops)
 
 
 LookUp = Callable[[int], tuple[list[int], list[int]]]
-"""The chunks of a member, or of a link, in a round, and whom each goes to or comes from."""
+"""The chunks of a member in a round, and whom each goes to or comes from."""
 
 
 def _by_member(members: Ints, others: Ints, chunks: Ints, size: int) -> LookUp:
