@@ -12,7 +12,7 @@ def exact_bytes(count: int) -> str:
     return f"{count:,} byte{'' if count == 1 else 's'}"
 
 
-def human_bytes(count: int) -> str:
+def human_bytes(count: int, digits: int = 3) -> str:
     """``64 KiB``, ``1.5 MiB``, ``0 B``: three digits are enough to compare."""
     if count < 1024:
         return f"{count} B"
@@ -21,8 +21,15 @@ def human_bytes(count: int) -> str:
         value /= 1024
         if value < 1023.5 or unit == BINARY[-1]:
             break
-    digits = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-    return f"{digits} {unit}"
+    return f"{value:,.0f} {unit}" if value >= 10 ** (digits - 1) else f"{value:.{digits}g} {unit}"
+
+
+def bytes_of(count: int, limit: int) -> str:
+    """``17 GiB of 15.8 GiB``; ``15.78 GiB of 15.75 GiB``, with as many digits as tell them apart."""
+    digits = 3
+    while count != limit and human_bytes(count, digits) == human_bytes(limit, digits):
+        digits += 1
+    return f"{human_bytes(count, digits)} of {human_bytes(limit, digits)}"
 
 
 def whole_bytes(count: int) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from shardviz.errors import plural
 from shardviz.units import (
+    bytes_of,
     exact_bytes,
     human_bytes,
     measured_rate,
@@ -82,6 +83,14 @@ def test_bytes_of_which_none_is_left_out(count: int, text: str) -> None:
 )
 def test_seconds(duration: float, text: str) -> None:
     assert seconds(duration) == text
+
+
+def test_bytes_that_do_not_fit_differ_from_the_limit() -> None:
+    limit = 16_911_433_728  # a v5e: 15.75 GiB
+    assert bytes_of(17 * 2**30, limit) == "17 GiB of 15.8 GiB"
+    assert bytes_of(limit + 2**25, limit) == "15.78 GiB of 15.75 GiB"
+    assert bytes_of(limit + 1, limit) == "15.750000001 GiB of 15.75 GiB"
+    assert bytes_of(limit, limit) == "15.8 GiB of 15.8 GiB"
 
 
 @pytest.mark.parametrize(

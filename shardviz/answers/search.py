@@ -57,7 +57,7 @@ def search_question(
     dtype: str = "bf16",
     cache: str = "",
     activations: str = "",
-    load: str = "",
+    load: str | float = "",
     offload: str = "any",
     **options: Any,
 ) -> SearchQuestion:
@@ -158,18 +158,18 @@ def rules_file(program: str, question: SearchQuestion, row: MeshSharding, ending
 
 
 def served_meshes(
-    ranking: MeshRanking, program: str, limit: int, *, ships: bool = True, load: str = ""
+    ranking: MeshRanking, program: str, limit: int, *, ships: bool = True, load: str | float = ""
 ) -> tuple[MeshRanking, list[ServedMesh]]:
-    """The first rows as `shardviz model --serve` prices them, the fastest token first, without those whose
-    weights and cache do not fit; and the ranking with these rows at its head. A row has rules that ship, if
-    one `ships`, where its mesh takes no longer with these."""
+    """The rows as `shardviz model --serve` prices them, the fastest token first, without those whose weights
+    and cache do not fit, and the first `limit` of these. A row has rules that ship, if one `ships`, where its
+    mesh takes no longer with these."""
     model, question = read_model(program), ranking.question
     arguments = {argument.name: argument for argument in question.problem.arguments}
     weight = next(arguments[name] for name in arguments if name in question.roles.parameters)
     batch, sequence = question.tokens
     kinds = {axis.name: axis.kind for axis in question.axes}
     served = []
-    for row in ranking.found[:limit]:
+    for row in ranking.found:
         specs, inputs = row_rules(model, question, row)
         rules = tuple(ShardingRule(f"{re.escape(name)}$", spec) for name, spec in specs.items())
         mesh = shown_mesh(question, row)
@@ -179,14 +179,14 @@ def served_meshes(
             names = (f"{axis}={kinds[axis]}" for axis in mesh.axis_names)
             choices.insert(0, shipped_rules("+".join(names), mesh))
         words = {"dtype": weight.dtype, "cache": arguments[question.cached[0]].dtype}
-        words |= {"activations": arguments["x"].dtype, "load": load}
+        words["activations"] = arguments["x"].dtype
         placed = place_mesh(question.machine, mesh)
         answers = (
-            serving_answer(model, choice, placed, mesh, batch=batch, sequence=sequence, **words)
+            serving_answer(model, choice, placed, mesh, batch=batch, sequence=sequence, load=load, **words)
             for choice in choices
         )
         answer = min(answers, key=lambda one: one.decode.step.seconds)
         served.append(ServedMesh(row, answer))
     served.sort(key=lambda one: one.answer.decode.step.seconds)
     fit = [one for one in served if not one.answer.memory.over(one.answer.decode.memory)]
-    return replace(ranking, found=(*(one.found for one in fit), *ranking.found[limit:])), fit
+    return replace(ranking, found=tuple(one.found for one in fit)), fit[:limit]

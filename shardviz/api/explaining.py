@@ -317,10 +317,10 @@ def search(
         serve=serve,
         cache=cache,
         activations=activations,
-        load=str(load),
+        load=load,
         offload=offload,
     )
     answer, served = mesh_ranking.best_meshes(question), list["ServedMesh"]()
     if serve:
-        answer, served = searching.served_meshes(answer, program, SHOWN_MESHES, load=str(load))
+        answer, served = searching.served_meshes(answer, program, SHOWN_MESHES, load=load)
     return SearchReport(mesh_ranking.with_smallest_machine(answer), tuple(served))

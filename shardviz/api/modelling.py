@@ -103,7 +103,7 @@ def model(
         batch=batch,
         sequence=sequence,
         inputs=inputs,
-        load=str(load),
+        load=load,
     )
     return ModelReport(**vars(answered(question)))
 
@@ -150,9 +150,9 @@ def serving(
         batch=batch,
         sequence=sequence,
         inputs=inputs,
-        load=str(load),
+        load=load,
     )
-    return ServingReport(answer.question, answer.cache_dtype, answer.decode, answer.prefill)
+    return ServingReport(answer.question, answer.cache_dtype, answer.decode)
 
 
 def as_model(source: ModelLike) -> Model:

@@ -64,7 +64,7 @@ def model_question(
     batch: int | None = None,
     sequence: int | None = None,
     inputs: str = "",
-    load: str = "",
+    load: str | float = "",
 ) -> ModelQuestion:
     """The question; without a `batch` of as many sequences as devices split it, without a `sequence` of
     `USUAL_SEQUENCE` tokens or as many as the model takes; with a `dtype` the weights have it; `load`

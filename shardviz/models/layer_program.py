@@ -93,12 +93,13 @@ def most_layers(of: Architecture) -> DecoderPart:
     return max(parts(of)[1:-1], key=lambda part: len(part.layers))
 
 
-def read_load(text: str, model: Model) -> tuple[float, ...]:
-    """``1.5``, or ``1.5,1.25`` with a capacity factor. Raises `QuestionError` for other words, a load that no
+def read_load(given: str | float, model: Model) -> tuple[float, ...]:
+    """1.5, or ``1.5,1.25`` with a capacity factor. Raises `QuestionError` for other words, a load that no
     routing has, and a model without experts."""
     kinds = () if model.architecture is None else model.architecture.kinds
     taken = ((kind.experts_per_token, dict(kind.sizes)) for kind in kinds)
     most = min((sizes["e"] / count for count, sizes in taken if count), default=0.0)
+    text = str(given)
     if not text.strip():
         return ()
     if not most:
@@ -120,7 +121,7 @@ def part_texts(
     *,
     decodes: bool = False,
     with_loss: bool = False,
-    load: str = "",
+    load: str | float = "",
 ) -> list[tuple[str, str]]:
     """The programs of a model's layers, split in no way, and the sizes of their dimensions, as a search takes
     both, of a step of all tokens or one that `decodes` one more of each sequence: that of `most_layers`,

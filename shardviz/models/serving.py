@@ -66,12 +66,21 @@ class DecodeStep:
 @dataclass(frozen=True)
 class ServingAnswer:
     """The `decode` step of the batch and context that `question` has as its tokens, with keys and values in
-    `cache_dtype`, and the `prefill` of one prompt as long for each shard of the batch."""
+    `cache_dtype`."""
 
     question: ModelQuestion
     cache_dtype: str
     decode: DecodeStep
-    prefill: ModelStep
+
+    @cached_property
+    def prefill(self) -> ModelStep:
+        """The step of one prompt as long as the context for each shard of the batch."""
+        return planned_step(replace(self.question, tokens=replace(self.question.tokens, batch=self.prompts)))
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Sentences on the choices of experts that are dropped."""
+        return tuple(dict.fromkeys((*self.decode.step.dropped, *self.prefill.dropped)))
 
     @property
     def prompts(self) -> int:
@@ -182,7 +191,7 @@ def serving_answer(
     batch: int | None = None,
     sequence: int | None = None,
     inputs: str = "",
-    load: str = "",
+    load: str | float = "",
 ) -> ServingAnswer:
     """The answer for `batch` sequences, each with a context of `sequence` tokens. Keys and values have the
     dtype of activations, unless another is given. Raises what `model_question` raises, and `QuestionError`
@@ -195,9 +204,7 @@ def serving_answer(
     )
     check_context(model, question.tokens.sequence)
     cached = canonical_dtype(cache or own)
-    prompts = mesh.group_size(question.tokens.spec.dims[0])
-    prefill = planned_step(replace(question, tokens=replace(question.tokens, batch=prompts)))
-    return ServingAnswer(question, cached, _decoded(question, question.tokens.batch, cached), prefill)
+    return ServingAnswer(question, cached, _decoded(question, question.tokens.batch, cached))
 
 
 def check_context(model: Model, sequence: int) -> None:

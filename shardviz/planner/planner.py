@@ -39,7 +39,7 @@ MOST_WAYS = 3000
 MOST_WAYS_PLANNED = 500
 """Such ways up to which plans of a program are looked at that split the work elsewhere."""
 MOST_UNCOUNTED = 3
-"""Parts of axes up to which the search of the fastest plan of a tree takes as long as it needs."""
+"""Parts of axes up to which a plan takes as long as it needs that says no distance from the best."""
 MOST_LOOKS = 4_000
 """Moves and ways to divide work that it looks at over more: some tenths of a second."""
 MOST_WAYS_QUICK = 300
@@ -61,7 +61,8 @@ class Planner:
         """Plan for a mesh as `placed` on a machine, by default the assumed one. `anywhere` given looks only
         at plans that split the work in any way, or only as given arrays do. Without `is_bounded` nothing is
         done that takes long: the plan of a program does not say how far it is from the best, nor one over
-        axes that are more than `MOST_UNCOUNTED` primes."""
+        axes that are more than `MOST_UNCOUNTED` primes; over more parts of axes a program's moves are direct
+        ones."""
         self.placed = placed or place_mesh(assumed_machine(), mesh)
         if self.placed.machine.family.lacks_links:
             # Collectives take nobody knows how long.
@@ -171,7 +172,8 @@ class Planner:
         return StatementWays(pool, self.mesh, self.prices, allowed, self._searches, most)
 
     def _choices(self, pool: AxisPool, splits: frozenset[tuple[str, str]] | None) -> StatementChoices:
-        return self._programs.setdefault((pool, splits), StatementChoices(self._ways(pool, splits)))
+        most = MOST_SEARCHED if self.is_bounded else MOST_UNCOUNTED
+        return self._programs.setdefault((pool, splits), StatementChoices(self._ways(pool, splits, most)))
 
 
 def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objective | None = None) -> Plan:

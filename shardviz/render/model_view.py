@@ -235,7 +235,7 @@ def _serving_words(answer: ServingAnswer) -> Iterator[str]:
         need = f"{decode.batch:,} need{'s' * (decode.batch == 1)} {answer.fewest_devices:,} {chip} or more"
         named = f", such as {answer.smallest_machine}" if answer.smallest_machine else ""
         yield f"{fit}; {need}{named}"
-    yield from dict.fromkeys((*decode.step.dropped, *answer.prefill.dropped))
+    yield from answer.dropped
     parts = (*decode.step.parts, *answer.prefill.parts)
     if missing := next((part.cost.missing_figure for part in parts if part.cost.unknown), ""):
         yield f"times are lower bounds: {missing}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -64,7 +65,7 @@ def search_view(
         *lines,
         *sentence(infeasible_words(answer), width, style="dim" if answer.found else ""),
         *sentence(larger_machine_words(answer) if answer.infeasible else "", width),
-        *sentence(" ".join(_space_sentences(answer, verbose, bool(served))), width, style="dim"),
+        *sentence(" ".join(_space_sentences(answer, verbose, served)), width, style="dim"),
     ]
 
 
@@ -295,7 +296,7 @@ def larger_machine_words(answer: MeshRanking) -> str:
     return words
 
 
-def _space_sentences(answer: MeshRanking, verbose: bool, is_served: bool) -> Iterator[str]:
+def _space_sentences(answer: MeshRanking, verbose: bool, served: Sequence[ServedMesh]) -> Iterator[str]:
     """The meshes looked at, the machine, and what is not counted; when `verbose`, all that was assumed."""
     question = answer.question
     if answer.is_complete:
@@ -313,7 +314,9 @@ def _space_sentences(answer: MeshRanking, verbose: bool, is_served: bool) -> Ite
             f"Not complete: {answer.looked_at:,} of {answer.meshes:,} meshes; the others take "
             f"{seconds(answer.least_seconds)} or more."
         )
-    yield from (f"{words}." for words in dropped_words(question.problem))
+    searched = (dropped_words(each.problem) for each in (question, *question.kinds))
+    dropped = served[0].answer.dropped if served else dict.fromkeys(chain.from_iterable(searched))
+    yield from (f"{words}." for words in dropped)
     machine = question.machine
     where = f"On {machine.name}, {matmul_words(machine, question.problem.result.dtype)}"
     if verbose:
@@ -325,7 +328,7 @@ def _space_sentences(answer: MeshRanking, verbose: bool, is_served: bool) -> Ite
         yield question.assumes
     else:
         yield f"{where}."
-        if is_served:
+        if served:
             yield "Times are those of shardviz model --serve, without overlap."
         elif answer.found:
             yield "Rows keep to their axes' rules; explain may plan their shardings in less time or memory."

@@ -45,7 +45,7 @@ from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.states.moves import Axes, spec_of
 from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh, PartitionSpec
-from shardviz.units import human_bytes
+from shardviz.units import bytes_of
 from shardviz.units import seconds as human_seconds
 
 HOST = "host"
@@ -324,7 +324,7 @@ def _of_stage(
 
 def _too_large(mesh: Mesh, sharding: ProgramSharding, limit: int, least: float = 0.0) -> InfeasibleMesh:
     held = round(sharding.memory)
-    reason = f"each device would hold {human_bytes(held)} of {human_bytes(limit)}"
+    reason = f"each device would hold {bytes_of(held, limit)}"
     return InfeasibleMesh(mesh, reason, held, least_seconds=least)
 
 
