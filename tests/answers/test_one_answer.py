@@ -27,36 +27,25 @@ from shardviz.stepping.collective_run import pipelined, run_on
 PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "programs"
 EXPLAINED = [
     ("bd,df->bf", {"specs": "XY,Y_->X_"}),
-    ("bd,df->bf", {"specs": "XY,_Y"}),
-    ("bd,df->bf", {"specs": "X_,X_->X_", "machine": "v5e:2x4"}),
     ("bd,df->bf", {"specs": "X_,_Y->XY", "sizes": "b=8,d=2048,f=8192", "dtype": "f32"}),
-    ("bd,df->bf", {"specs": "XY,Y_", "mesh": "X=4,Y=8", "machine": "v5p:4x4x2"}),
-    ("bd,df->bf", {"specs": "XY,Y_->X_", "objective": "time"}),
+    ("bd,df->bf", {"specs": "XY,Y_", "mesh": "X=4,Y=2", "machine": "v5p:2x2x2"}),
     ("bd,df->bf", {"specs": "XY,Y_->X_", "objective": "bytes"}),
-    ("bd,df->bf", {"specs": "X_,X_->X_", "sizes": "b=1001"}),
-    ("A[B_X, D] * W[D, F_Y]", {}),
     ("A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]", {"dtype": "s8"}),
     ("bd,df->bf; bf,fd->bd", {"specs": "X_,_Y; ?,Y_->X_"}),
-    ("bd,df->bf; bf,fd->bd", {"specs": "X_,X_; ,_X->X_", "backward": True}),
     ("bd,df->bf; bf,fd->bd x 4", {"specs": "X_,X_; ,_X->X_", "backward": True, "optimizer": "adam"}),
     ("ab->ba", {"specs": "XY->XY"}),
     ("h=bd,df->bf; y=silu(h),fd->bd", {"specs": "W1=_Y,W2=Y_"}),
 ]
 RANKED = [
-    ("bd,df->bf", {"mesh": "X=8"}),
     ("bd,df->bf", {"specs": "X_,?->X_"}),
     ("ab,bc->ac", {"mesh": "X=8", "machine": "v5e:2x4"}),
 ]
 SWEPT = [
     ("bd,df->bf", "b=1Ki:64Ki", {"specs": "X_,X_->X_"}),
-    ("bd,df->bf", "d=1Ki:16Ki:4", {"specs": "XY,Y_->X_", "machine": "v5e:2x4"}),
     ("bd,df->bf", "X=2:16", {"specs": "X_,X_->X_", "mesh": "X=2"}),
 ]
-VERSUS = [("XY,Y_->X_", "X_,_Y->XY"), ("X_,X_->X_", "XY,Y_->X_")]
 TEXTS = [
     ("four_layers", "v4:2x2x1"),
-    ("block_one_way", "v5e:2x4"),
-    ("experts_sent", "v5e:2x4"),
     ("gather_32MiB", "v5e:4x8"),
 ]
 STEPPED = [
@@ -67,11 +56,9 @@ STEPPED = [
 ]
 LAID_OUT = [
     ("16x16", "XY", {}),
-    ("8x16", "_ Y", {"dtype": "bf16"}),
     ("8x16", "X _", {"device-order": "1,0,2,3,4,5,6,7"}),
 ]
 MODELS = [
-    ("gpt2", {"rules": "tensor", "mesh": "tensor=4"}),
     ("gpt2", {"rules": "fsdp", "mesh": "data=4", "machine": "v5e:2x2", "optimizer": "sgd"}),
 ]
 SEARCHED = [
@@ -103,11 +90,6 @@ def written(document):
 
 def exported(line, part=None):
     return subject_of_words(click.Context(click.Command("export")), shlex.split(line), part)[0].shown
-
-
-def test_thirty_eight_questions_are_asked():
-    asked = EXPLAINED, RANKED, SWEPT, VERSUS, TEXTS, STEPPED, LAID_OUT, MODELS, SEARCHED
-    assert sum(map(len, asked)) == 38
 
 
 @pytest.mark.parametrize(("einsum", "options"), EXPLAINED)
@@ -145,8 +127,8 @@ def test_sizes(einsum, over, options, printed):
     assert exported(shlex.join(line)) == found.sweep
 
 
-@pytest.mark.parametrize(("first", "second"), VERSUS)
-def test_two_plans(first, second, printed):
+def test_two_plans(printed):
+    first, second = "XY,Y_->X_", "X_,_Y->XY"
     asked = [
         written(shardviz.explain("bd,df->bf", specs=each, target="none").document())
         for each in (first, second)

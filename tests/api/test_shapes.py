@@ -13,7 +13,7 @@ from shardviz.errors import QuestionError
 
 MESH = jax.make_mesh((2, 4), ("X", "Y"), axis_types=(AxisType.Auto,) * 2)
 SHAPES = jax.eval_shape(lambda: ({"w": jnp.ones((8, 64)), "b": {"in": jnp.ones(64)}}, jnp.ones((16, 8)), 1.0))
-SPECS = ({"w": P("X", "Y"), "b": P("Y")}, P("X"), None), (P(), P("X"), None), P()
+SPECS = ({"w": P("X", "Y"), "b": P("Y")}, P("X"), None), P()
 
 
 @pytest.mark.parametrize("specs", SPECS)

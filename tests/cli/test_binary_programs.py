@@ -40,7 +40,6 @@ for name, content in files.items():
     with open(name, "wb") as file:
         file.write(content)
 """
-DUMP = "module_0000.jit_f.cpu_after_optimizations.hlo.pb"
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +66,11 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]
 
 
 @pytest.mark.usefixtures("_inside")
-@pytest.mark.parametrize("name", ["module.pb", DUMP, "module.zip", "."])
+@pytest.mark.parametrize("name", ["module.pb", "module.zip", "."])
 def test_a_proto_is_read_as_its_text_is(name, capsys):
     assert answer(capsys, "hlo", name)["collectives"] == answer(capsys, "hlo", "module.txt")["collectives"]
     assert run(["hlo", name]) == 0
     assert capsys.readouterr().out.startswith("jit__lambda  8 partitions, scheduled\n")
-    assert run(["diff", "module.txt", name, "--fail-on", "new-collective"]) == 0
 
 
 @pytest.mark.usefixtures("_inside")
@@ -84,7 +82,7 @@ def test_bytecode_and_exports_are_stablehlo(name, capsys):
 
 
 @pytest.mark.usefixtures("_inside")
-@pytest.mark.parametrize("name", ["module.mlirbc", "module.mlir", "module.jax"])
+@pytest.mark.parametrize("name", ["module.mlirbc", "module.jax"])
 def test_stablehlo_is_compiled_for_a_target(name, capsys):
     (target,) = answer(capsys, "program", name)["targets"]  # type: ignore[misc]
     collectives = [

@@ -76,12 +76,13 @@ def test_the_pictures_can_be_left_out(capsys: Capture) -> None:
     assert "┌" not in out
     # All the words stand as they did.
     assert out[out.index("A[") :] == whole[whole.rindex("A[b_X") :]
-    assert document(capsys, *words, "--no-layout") == document(capsys, *words)
 
 
-@pytest.mark.parametrize("specs", [(), ("--specs",)])
-def test_ranking(specs: tuple[str, ...], capsys: Capture) -> None:
-    out = printed(capsys, "explain", "bd,df->bf", "--width", "100", "--limit", "3", *specs)
+def test_ranking(capsys: Capture) -> None:
+    words = ("explain", "bd,df->bf", "--width", "100", "--limit", "3", "--specs", "--target", "shardy")
+    assert run(words) == 0
+    out, err = capsys.readouterr()
+    assert err == "shardviz: note: a ranking asks the planner only, not --target\n"
     lines = out.splitlines()
     assert lines[0] == "bd,df->bf  mesh X=2, Y=4, 8 devices"
     assert lines[2].split() == ["specs", "time", "bound", "sent", "memory", "work", "collectives", "case"]
@@ -93,22 +94,12 @@ def test_ranking(specs: tuple[str, ...], capsys: Capture) -> None:
 def test_a_ranking_keeps_the_specs_that_are_given(capsys: Capture) -> None:
     found = document(capsys, "explain", "bd,df->bf", "--specs", "X_,?->X_", "--sizes", "d=4k")
     assert len(found["candidates"]) == 9
-    assert run(("explain", "bd,df->bf", "--specs", "X_,?", "--step", "1")) == 2
-    assert "a ranking and --step cannot be combined" in capsys.readouterr().err
-
-
-def test_ranking_as_json(capsys: Capture) -> None:
-    found = document(capsys, "explain", "bd,df->bf", "--limit", "3", "--specs")
-    assert len(found["candidates"]) == 81
     costs = [
         (each["cost"]["serial_seconds"], each["memory_bytes_per_device"]) for each in found["candidates"]
     ]
     assert costs == sorted(costs)
-
-
-def test_a_ranking_asks_no_compiler(capsys: Capture) -> None:
-    assert run(("explain", "bd,df->bf", "--limit", "1", "--target", "shardy")) == 0
-    assert capsys.readouterr().err == "shardviz: note: a ranking asks the planner only, not --target\n"
+    assert run(("explain", "bd,df->bf", "--specs", "X_,?", "--step", "1")) == 2
+    assert "a ranking and --step cannot be combined" in capsys.readouterr().err
 
 
 def test_layout(capsys: Capture) -> None:
@@ -136,10 +127,8 @@ def test_layout_as_json(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("spec", "title", "dtype"),
     [
-        ("P('X', 'Y')", "A[I_X, J_Y]", "bf16"),
         ("Act[b_X, d_Y]", "Act[b_X, d_Y]", "bf16"),
         ("f32[8@X,16@Y]", "A[I_X, J_Y]", "f32"),
-        ("{devices=[2,4]<=[8]}", "A[I_X, J_Y]", "bf16"),
     ],
 )
 def test_layout_reads_every_notation(spec: str, title: str, dtype: str, capsys: Capture) -> None:
@@ -148,11 +137,7 @@ def test_layout_reads_every_notation(spec: str, title: str, dtype: str, capsys: 
     assert f"{title}  {dtype}  8×16 → 4×4 per device" in out
 
 
-def test_layout_dtype_asked_for_wins(capsys: Capture) -> None:
-    assert "  s8  8×16" in printed(capsys, "layout", "8x16", "--spec", "f32[8@X,16@Y]", "--dtype", "int8")
-
-
-@pytest.mark.parametrize("shape", ["8x16", "8×16", "8,16", "(8, 16)", "[8,16]", " 8 x 16 "])
+@pytest.mark.parametrize("shape", ["8×16", "(8, 16)"])
 def test_shapes(shape: str, capsys: Capture) -> None:
     assert "8×16 → 4×4 per device" in printed(capsys, "layout", shape, "--spec", "XY")
 
@@ -171,7 +156,6 @@ def test_translate(capsys: Capture) -> None:
     ("text", "to", "said"),
     [
         ("NamedSharding(mesh=Mesh('a': 2, 'b': 4), spec=P('a', ('b',)))", "gspmd", "{devices=[2,4]<=[8]}"),
-        ("{mesh['x'=2,'y'=4], [{'x'}, {}]}", "jax", "P('x', None)"),
         ('<mesh<["x"=8]>, [{"x":(1)2}, {?}]>', "shardy", '<@mesh, [{"x":(1)2}, {?}]>'),
         ('<@mesh, [{"Y":(1)2}, {}]>', "gspmd", "{devices=[2,1,4]<=[2,2,2]T(1,0,2) last_tile_dim_replicate}"),
     ],
@@ -194,11 +178,8 @@ def test_translate_every_array_of_a_problem(capsys: Capture) -> None:
     assert printed(capsys, "translate", "XY,Y_->X_").count("PartitionSpec") == 3
 
 
-@pytest.mark.parametrize(("rank", "spec"), [(0, "P()"), (1, "P(None)"), (3, "P(None, None, None)")])
-def test_translate_text_that_does_not_say_its_rank(rank: int, spec: str, capsys: Capture) -> None:
-    words = ("translate", "{replicated}", "--rank", str(rank))
-    assert printed(capsys, *words, "--to", "jax") == f"{spec}\n"
-    assert len(document(capsys, *words)["arrays"]) == 1
+def test_translate_text_that_does_not_say_its_rank(capsys: Capture) -> None:
+    assert printed(capsys, "translate", "{replicated}", "--rank", "1", "--to", "jax") == "P(None)\n"
 
 
 def test_translate_axes_of_an_unknown_mesh(capsys: Capture) -> None:

@@ -96,8 +96,6 @@ IN_SHELLS = {
     "bash": """
         COMP_WORDS=(shardviz explain 'bd' --target shardy,v5e : 2) COMP_CWORD=6
         _shardviz_completion shardviz; [ "${COMPREPLY[*]}" = 2x4 ] || echo "${COMPREPLY[@]}"
-        COMP_WORDS=(shardviz explain 'bd' --target v5e :) COMP_CWORD=5 COMPREPLY=()
-        _shardviz_completion shardviz; [ "${COMPREPLY[*]}" = 2x4 ] || echo "${COMPREPLY[@]}"
         COMP_WORDS=(shardviz explain 'bd' --target v5e : 2x4 --algorithm bru) COMP_CWORD=8 COMPREPLY=()
         _shardviz_completion shardviz; [ "${COMPREPLY[*]}" = bruck ] || echo "${COMPREPLY[@]}"
         COMP_WORDS=(shardviz explain 'bd' --target shardy,c) COMP_CWORD=4 COMPREPLY=()

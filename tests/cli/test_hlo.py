@@ -27,7 +27,6 @@ from shardviz.user_files import EXAMPLES
 Capture = pytest.CaptureFixture[str]
 XY = parse_mesh("X=2,Y=4")
 PROGRAM = EXAMPLES / "mlp.txt"
-SHARDVIZ = [sys.executable, "-m", "shardviz", "hlo"]
 MODEL = Path(__file__).with_name("two_layers.py")
 
 
@@ -39,11 +38,11 @@ def document(capsys: Capture, *words: str) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(scope="session", params=["cpu", "v5e:2x4"])
-def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """One model, its two layers in a loop and one after the other, as a compiler's final text."""
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """One model, its two layers in a loop and one after the other, as the TPU compiler's final text."""
     folder = tmp_path_factory.mktemp("programs")
-    command = [sys.executable, str(MODEL), request.param, str(folder)]
+    command = [sys.executable, str(MODEL), "v5e:2x4", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     return folder / "loop.txt", folder / "unrolled.txt"
@@ -73,7 +72,7 @@ def test_counts_through_a_loop_are_those_of_the_unrolled_program(
 
 
 def test_the_picture_joins_what_the_compiler_made_asynchronous(programs: tuple[Path, Path]) -> None:
-    """On a TPU the second layer's weights are gathered while the first layer multiplies; a CPU waits."""
+    """The second layer's weights are gathered while the first layer multiplies."""
     for path in programs:
         text = path.read_text()
         module = read_hlo(text, XY)
@@ -126,17 +125,11 @@ def test_a_packed_file_and_windows_lines_are_read(tmp_path: Path, capsys: Captur
         assert document(capsys, str(path)) == whole
 
 
-def piped(data: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*SHARDVIZ, *words], input=data, capture_output=True, timeout=60)
-
-
-def test_standard_input() -> None:
-    done = piped(PROGRAM.read_bytes(), "-", "--json")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert json.loads(done.stdout)["module"] == "jit_step"
-    done = piped(b"", "-")
-    assert done.returncode == 2
-    assert done.stderr.startswith(b"shardviz: error: standard input is empty\nhint: ")
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(PROGRAM.read_bytes()))))
+    assert document(capsys, "-")["module"] == "jit_step"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO())))
+    refused(capsys, "standard input is empty", "", "-")
 
 
 class Terminal(io.RawIOBase):
@@ -163,22 +156,6 @@ def test_one_end_of_input_is_enough_on_a_terminal(monkeypatch: pytest.MonkeyPatc
         with contextlib.suppress(ShardvizError):
             assert read_text("-") == b"".join(lines).decode()
         assert terminal.ends == 1
-
-
-def test_a_reader_that_leaves_early_hears_no_complaint(tmp_path: Path) -> None:
-    text = PROGRAM.read_text()
-    line = "  %collective-permute-done = "
-    path = tmp_path / "long.txt"
-    path.write_text(text.replace(line, "  %w = f32[2] negate(%acts)\n" * 5_000 + line))
-    command = [*SHARDVIZ, str(path), "--picture"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    assert process.stdout.readline().startswith("jit_step")
-    process.stdout.close()
-    assert process.wait(timeout=30) == 0
-    assert process.stderr.read() == ""
-    process.stderr.close()
 
 
 PROGRAM_BYTES = PROGRAM.read_bytes()
@@ -213,7 +190,7 @@ def test_a_damaged_text_gives_what_can_be_read(
     path = tmp_path / "damaged.txt"
     path.write_bytes(data)
     whole = (shown == 3 and b"fusion.2" in data) or data.startswith(b"\x1f\x8b")
-    for words in ((), ("--json",), ("--picture",)):
+    for words in (("--json",), ("--picture",)):
         assert run(["hlo", str(path), "--mesh", "X=2,Y=4", *words]) == (0 if whole else 2)
         out, err = capsys.readouterr()
         assert note in err
@@ -241,8 +218,8 @@ WRONG = {
         "line 4: 'a' cannot be read: there is no device 7 among the 2",
         "as_text",
     ),
-    "10 MB of brackets": (b"[" * 10_000_000, "neither HLO nor StableHLO", "as_text"),
-    "10 MB of braces": (b"{\n" * 5_000_000, "neither HLO nor StableHLO", "as_text"),
+    "2 MB of brackets": (b"[" * 2_000_000, "neither HLO nor StableHLO", "as_text"),
+    "2 MB of braces": (b"{\n" * 1_000_000, "neither HLO nor StableHLO", "as_text"),
 }
 
 
@@ -268,7 +245,7 @@ def test_what_a_packed_file_unpacks_to_is_bounded(
 def refused(capsys: Capture, said: str, hint: str, *words: str) -> None:
     started = time.process_time()
     assert run(["hlo", *words]) == 2
-    assert time.process_time() - started < 40
+    assert time.process_time() - started < 10
     out, err = capsys.readouterr()
     assert out == ""
     first, *rest = err.splitlines()
@@ -356,15 +333,6 @@ def test_a_folder_of_dumps(dumps: Path, capsys: Capture) -> None:
     assert f"shardvizhlo{dumps / FINAL.format(4, 'g')}" in "".join(out.split())
 
 
-def test_a_folder_with_one_program_is_that_program(dumps: Path, capsys: Capture) -> None:
-    for path in dumps.glob("module_000[34]*"):
-        path.unlink()
-    assert run(["hlo", str(dumps)]) == 0
-    found = capsys.readouterr().out
-    assert run(["hlo", str(PROGRAM)]) == 0
-    assert found == capsys.readouterr().out
-
-
 def test_what_a_tpu_leaves_last_is_its_program(tmp_path: Path, capsys: Capture) -> None:
     name = "module_0004.jit_program.cl_933746096.after_{}.txt"
     (tmp_path / name.format("codegen")).write_bytes(PROGRAM.read_bytes())
@@ -382,7 +350,7 @@ def test_a_module_that_cannot_be_read_leaves_the_others(dumps: Path, capsys: Cap
     assert re.search(r"jit_f +8 .* [µm]s", out)
 
 
-@pytest.mark.parametrize("option", ["--picture", "--time", "--why", "--trips a=3", "--top 2", "--sort order"])
+@pytest.mark.parametrize("option", ["--picture", "--trips a=3"])
 def test_options_for_one_program_of_a_folder(option: str, dumps: Path, capsys: Capture) -> None:
     words = f"{option.split()[0]} needs one program"
     refused(capsys, words, FINAL.format(4, "g"), str(dumps), *option.split())
@@ -464,6 +432,10 @@ def test_what_is_not_a_report_is_not_written_over(
     (tmp_path / "folder").mkdir()
     refused(capsys, message, "--help", str(PROGRAM), "--save", name)
     assert (tmp_path / "mine.py").read_text() == "x = 1"
+
+
+def test_a_report_is_written_over_its_like_and_of_a_whole_program(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
     assert run(["hlo", str(PROGRAM), "--save", "new/one.json"]) == 0
     assert run(["hlo", str(PROGRAM), "--save", "new/one.json"]) == 0
     (tmp_path / "cut.txt").write_bytes(PROGRAM.read_bytes()[:-900])

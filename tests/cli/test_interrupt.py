@@ -61,7 +61,7 @@ def interrupt(delay: float, times: int, mark: str) -> tuple[int, str, float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize("delay", [0, 0.02, 0.05, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4, 0.6, 1.2])
+@pytest.mark.parametrize("delay", [0, 0.05, 0.12, 0.3, 1.2])
 def test_an_interrupt_at_any_moment(
     delay: float, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,7 +80,7 @@ def test_an_interrupt_at_any_moment(
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGHUP, 129)])
 def test_other_ends_clean_up_as_well(number: signal.Signals, code: int) -> None:
     program = (
         "import signal, shardviz.cli.process as i; i.end_when_interrupted();"
@@ -99,7 +99,7 @@ def test_where_interrupts_are_ignored_they_stay_so() -> None:
     assert (done.returncode, done.stdout) == (0, "on\n")
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGHUP", 129)])
 def test_the_first_interrupt_leaves_time_to_keep_what_there_is(name: str, code: int) -> None:
     """A terminal that closes is one, too."""
     program = (

@@ -81,10 +81,9 @@ def test_a_damaged_progress_is_told(tmp_path, capsys):
     assert "shardviz lesson 1 opens" in out
 
 
-@pytest.mark.parametrize("number", [1, 7, 17])
-def test_without_a_terminal_a_lesson_is_read(number, capsys):
-    lesson = course()[number - 1]
-    assert run(["lesson", str(number), "--width", "60"]) == 0
+def test_without_a_terminal_a_lesson_is_read(capsys):
+    lesson = course()[16]
+    assert run(["lesson", "17", "--width", "60"]) == 0
     out, err = capsys.readouterr()
     assert err == NOTE
     text = " ".join(out.split())

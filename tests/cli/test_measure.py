@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import statistics
 import subprocess
 import sys
 from dataclasses import replace
@@ -39,26 +38,7 @@ TWO = (
 )
 
 
-def test_the_page(capsys):
-    assert run([*TWO, "--width", "100"]) == 0
-    page = capsys.readouterr().out
-    assert "\npsum over Y, 2 groups of 2, f32\n" in page
-    heads = ("size", "count", "time", "min", "max", "algbw", "busbw", "#wrong")
-    assert [tuple(line.split()) for line in page.splitlines()].count(heads) == 2
-    assert re.search(r"^ +64 KiB +16,384 +.* 0$", page, re.M)
-    assert re.search(r"^ +64 KiB +8,192 +.* 0$", page, re.M)
-    assert "Wall time on cpu" in page
-    assert "psum, bus bandwidth over size" in page
-    assert re.search(r"^psum +Y +4 KiB +\d", page, re.M)
-
-
-@pytest.mark.slow
-def test_a_narrow_page_has_no_line_that_is_too_long(capsys):
-    assert run([*TWO, "--width", "40"]) == 0
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 40
-
-
-def test_the_file_of_it_prices_what_was_measured(capsys, monkeypatch, tmp_path):
+def test_the_page_and_the_file_that_prices_what_was_measured(capsys, monkeypatch, tmp_path):
     """On a busy machine a size may take longer than a larger one, which tells no bandwidth: each run takes
     50 µs and 1 ns a byte."""
     measured = measure._Session._measured
@@ -67,18 +47,25 @@ def test_the_file_of_it_prices_what_was_measured(capsys, monkeypatch, tmp_path):
         "_measured",
         lambda *given: (replace(row, seconds=(5e-5 + 1e-9 * row.case.size,) * 3) for row in measured(*given)),
     )
-    file = tmp_path / "ours.toml"
-    assert run([*TWO, "-o", str(file), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    told, file = tmp_path / "told.toml", tmp_path / "ours.toml"
+    told.write_text('chip = "cpu"\n[node]\ndevices = 4\nbandwidth = "1GB/s"\nlatency = "50us"\n')
+    assert run([*TWO, "--machine", str(told), "-o", str(file), "--width", "120"]) == 0
+    page = capsys.readouterr().out
+    assert "\npsum over Y, 2 groups of 2, f32\n" in page
+    assert page.count("bound  predicted     off  #wrong") == 2
+    # 2 × 1/2 of 64 KiB over 1 GB/s
+    assert re.search(r"^ +64 KiB +16,384 .* 65\.5 µs +1\d\d µs +[+-]?\d+% +0$", page, re.M)
+    assert re.search(r"^ +64 KiB +8,192 .* 0$", page, re.M)
+    assert "Wall time on cpu" in page
+    assert "psum, bus bandwidth over size" in page
+    assert re.search(r"^psum +Y +4 KiB +\d", page, re.M)
     machine = read_machine(file)
     assert (machine.name, machine.chip, machine.devices) == ("ours", "cpu", 4)
     assert {each.op for each in machine.measured} == {"psum", "all_gather"}
     placed = place_mesh(machine, parse_mesh("X=2,Y=2"))
     for each in machine.measured:
-        row = next(row for row in found["rows"] if row["op"] == each.op and row["bytes"] == 2**16)
         price = collective_price(each.op, 2**16, each.axes, placed)
         assert price.convention.startswith("measured over Y of X=2,Y=2")
-        assert price.seconds == pytest.approx(row["fitted_seconds"], rel=1e-3)
         assert price.seconds == pytest.approx(5e-5 + 1e-9 * 2**16, rel=1e-3)
 
 
@@ -103,22 +90,11 @@ def test_a_file_that_cannot_be_written_loses_no_page(capsys, monkeypatch, tmp_pa
     assert "cannot be written: No such file or directory" in err
 
 
-def test_predictions_stand_beside_measurements(capsys, tmp_path):
-    file = tmp_path / "ours.toml"
-    file.write_text('chip = "cpu"\n[node]\ndevices = 4\nbandwidth = "1GB/s"\nlatency = "50us"\n')
-    assert run([*TWO, "--machine", str(file), "--width", "120"]) == 0
-    page = capsys.readouterr().out
-    assert page.count("bound  predicted     off  #wrong") == 2
-    # 2 × 1/2 of 64 KiB over 1 GB/s
-    assert re.search(r"^ +64 KiB .* 65\.5 µs +1\d\d µs +[+-]\d+% ", page, re.M)
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("psums",), "'psums' cannot be measured"),
         (("psum", "--devices", "4", "--mesh", "X=8"), "the mesh X=8 has 8 devices, and there are 4"),
-        (("psum", "--mesh", "X=16"), "the mesh X=16 has 16 devices, and there are 8"),
         (("psum", "--sizes", "4"), "'4' has no unit of data size"),
         (("psum", "-o", "cluster.txt"), "'cluster.txt' does not end in .toml"),
         (("psum", "-o", "/nowhere/at/all.toml"), "cannot write '/nowhere/at/all.toml'"),
@@ -161,7 +137,7 @@ def test_results_that_are_wrong_are_said(capsys, monkeypatch):
 
     read = reading.read_loop
     monkeypatch.setattr(reading, "read_loop", lambda *words: replace(read(*words), wrong=3))
-    assert run([*TWO, "--sizes", "4KiB"]) == 1
+    assert run(["measure", "psum", "--devices", "2", "--sizes", "4KiB", *QUICK]) == 1
     out, err = capsys.readouterr()
     assert re.search(r" 4 KiB .* 3$", out, re.M)
     assert "some results are wrong" in err
@@ -217,7 +193,7 @@ def test_a_compiler_that_fails_keeps_what_there_is(capsys, monkeypatch, tmp_path
 
     monkeypatch.setattr(reading, "read_loop", failing)
     file = tmp_path / "ours.toml"
-    assert run([*TWO, "-o", str(file), "--json"]) == 3
+    assert run([*TWO, "--devices", "2", "--mesh", "Y=2", "-o", str(file), "--json"]) == 3
     out, err = capsys.readouterr()
     found = json.loads(out)
     assert found["is_partial"]
@@ -228,7 +204,7 @@ def test_a_compiler_that_fails_keeps_what_there_is(capsys, monkeypatch, tmp_path
 
 @pytest.mark.slow
 def test_a_job_measures_the_devices_of_all_its_processes(tmp_path):
-    words = ["-n", "2", "--devices", "2", "--", "measure", "--mesh", "X=2,Y=2"]
+    words = ["-n", "2", "--devices", "2", "--", "measure", "psum,ppermute", "--mesh", "X=2,Y=2"]
     environment = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
     done = subprocess.run(
         [
@@ -252,24 +228,7 @@ def test_a_job_measures_the_devices_of_all_its_processes(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert len(found["rows"]) == 5 * 3 * 2
+    assert len(found["rows"]) == 2 * 3 * 2
     assert {row["wrong"] for row in found["rows"]} == {0}
     assert {row["group_size"] for row in found["rows"]} == {2, 4}
     assert read_machine(tmp_path / "job.toml").devices == 4
-
-
-@pytest.mark.slow
-def test_held_back_sizes_are_predicted_or_the_noise_forbids_it(capsys):
-    """Five collectives over eight simulated devices; a fit that does not hold is named."""
-    words = ["--mesh", "X=2,Y=4", "--axis", "X,Y", "--devices", "8", "--sizes", "4KiB:1MiB", "--dtype", "f32"]
-    assert run(["measure", *words, "--runs", "5", "--width", "200"]) == 0
-    page = capsys.readouterr().out
-    assert len(re.findall(r"^ +\d+ [KM]iB .* 0$", page, re.M)) == 5 * 9
-    held = {op: int(share) for op, share in re.findall(r"^(\w+) +X, Y .* (\d+)% +\d+%$", page, re.M)}
-    assert held.keys() == {"all_gather", "psum", "psum_scatter", "all_to_all", "ppermute"}
-    said = "".join(
-        re.findall(r"(?:Too noisy to predict within|No line fits within)[^\n]*(?:\n[^\n]+)*", page)
-    )
-    # 25 % is a rounded figure here.
-    assert [op for op, share in held.items() if share > 25 and f"{op} (X, Y)" not in said] == []
-    assert statistics.median(held.values()) <= 25 or "Too noisy to predict within" in page

@@ -7,7 +7,7 @@ from shardviz.cli.group import run
 MATMUL = ("bd,df->bf", "--specs", "XY,Y_->X_", "--target")
 COMMANDS = [
     ("explain", *MATMUL, "none"),
-    ("rank", "bd,df->bf", "--limit", "3"),
+    ("rank", "bd,df->bf", "--specs", "X_,?", "--limit", "3"),
     ("search", "bd,df->bf", "--machine", "v5e:2x2"),
     ("passes", *MATMUL, "shardy"),
     ("step", "psum", "--mesh", "i=4", "--on", "none"),

@@ -54,16 +54,12 @@ def test_the_width_asked_for_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CommandOutput(columns=60).width == 60
 
 
-TEXTS = ["A[b_X, d_Y]{U_Z}", "[bold]A[/bold]", "[x=4, y=2]", ":smile:", "A[I]", "B[k]", "\\[x]", "x" * 200]
-
-
-@pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize(("color", "term"), [("never", "xterm"), ("always", "xterm"), ("always", "dumb")])
+@pytest.mark.parametrize("text", ["A[b_X, d_Y]{U_Z}", "[bold]A[/bold]", ":smile:", "\\[x]", "x" * 200])
 def test_text_is_never_read_as_markup(
-    text: str, color: str, term: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TERM", term)
-    CommandOutput(columns=80, color=color).show([Text(text)])
+    monkeypatch.setenv("TERM", "xterm")
+    CommandOutput(columns=80, color="always").show([Text(text)])
     assert capsys.readouterr().out == f"{text}\n"
 
 
@@ -105,9 +101,12 @@ ON_FOUR = ("ab->ab", "--mesh", "x=2,y=2,z=2,w=2", "--specs", "(x y) (z w)->(z w)
 @pytest.mark.parametrize(
     ("words", "engine", "shown"),
     [
-        (("explain", "bd,df->bf"), "shardviz.planner.ranking:rank", "ranking all shardings … "),
+        (
+            ("explain", "bd,df->bf", "--specs", "X_,?"),
+            "shardviz.planner.ranking:rank",
+            "ranking all shardings … ",
+        ),
         (("explain", *ON_FOUR, "--target", "none"), "shardviz.planner.planner:plan", "planning … "),
-        (("explain", *ON_FOUR, "--target", "none", "--json"), "shardviz.planner.planner:plan", "planning … "),
         (("explain", *ON_FOUR, "--versus", "(x y) _->_ _"), "shardviz.planner.planner:plan", "planning … "),
         (("explain", *ON_FOUR, "--vary", "a=64:128"), "shardviz.planner.pricing.costs:plan", "planning … "),
         (

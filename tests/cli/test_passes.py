@@ -13,11 +13,6 @@ SPECS = ("--specs", "XY,Y_->X_")
 
 
 def test_the_readmes_example_as_text_and_as_json(capsys):
-    assert run([*QUESTION, *SPECS, "--width", "100"]) == 0
-    short = capsys.readouterr().out.splitlines()
-    assert short[2] == "    the final schedule: an all-reduce"
-    assert " 3  the partitioner inserts an all-reduce" in short
-    assert len(short) < 16
     assert run([*QUESTION, *SPECS, "--width", "100", "-v"]) == 0
     out, err = capsys.readouterr()
     assert err == ""

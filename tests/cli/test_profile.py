@@ -43,7 +43,7 @@ def test_the_document(tpu: list[str], capsys: Capture) -> None:
     assert found["predicted"]["idle_seconds"] == 0
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+@pytest.mark.parametrize("width", [40, 120])
 def test_every_width_has_the_figures(width: int, tpu: list[str], capsys: Capture) -> None:
     assert run(["profile", *tpu, "--machine", "v5e:2x2", "--width", str(width)]) == 0
     out = capsys.readouterr().out
@@ -52,7 +52,7 @@ def test_every_width_has_the_figures(width: int, tpu: list[str], capsys: Capture
         assert words in out
 
 
-@pytest.mark.parametrize("form", ["svg", "html", "trace"])
+@pytest.mark.parametrize("form", ["svg", "trace"])
 def test_what_was_measured_stands_above_the_prediction(form: str, tpu: list[str], capsys: Capture) -> None:
     assert run(["export", form, "profile", *tpu, "--machine", "v5e:2x2"]) == 0
     out = capsys.readouterr().out

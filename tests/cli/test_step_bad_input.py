@@ -17,14 +17,9 @@ EXPLAIN = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "none")
 CASES = [
     (("step",), "missing argument 'OP'", "shardviz step --help"),
     (("step", "psumm"), "unknown operation 'psumm'", "did you mean psum?"),
-    (("step", "all-reduce"), "unknown operation 'all-reduce'", "did you mean psum?"),
-    (("step", "AllGather"), "unknown operation 'AllGather'", "did you mean all_gather?"),
-    (("step", "abacus"), "unknown operation 'abacus'", "all_gather, psum, pmean"),
     (("step", ""), "unknown operation ''", "ragged_all_to_all"),
-    (("step", "psum", "--mesh"), "option '--mesh' requires an argument", "shardviz step --help"),
     # Data, shape and spec.
     ((*GATHER, "--data", "3,9,5"), "dimension 0 has 3 elements, which i=4 does not divide", "multiple of 4"),
-    ((*GATHER, "--shape", "6"), "dimension 0 has 6 elements, which i=4 does not divide", "--spec"),
     ((*GATHER, "--data", "3,x,5,2"), "'x' is not a number at character 3 of '3,x,5,2'", "3,9,5,2"),
     ((*GATHER, "--data", ""), "there is no number in an empty text", "3,9,5,2"),
     (
@@ -32,10 +27,7 @@ CASES = [
         "--data has 4 numbers, but an array of the shape 2x4 has 8",
         "leave out --data",
     ),
-    ((*GATHER, "--data", "1", "--shape", "4"), "--data has 1 number, but", "leave out --data"),
-    ((*GATHER, "--data", "1,2,3,4", "--spec", "f32[8@i]"), "the shape 8 has 8", "leave out --data"),
     ((*GATHER, "--shape", "4xq"), "'q' is not a size at character 3 of '4xq'", "16384x16384"),
-    ((*GATHER, "--shape", "x".join("1" * 9)), "9 dimensions", "up to 8"),
     ((*GATHER, "--shape", f"4x{MANY}"), "4 shards of 3,999,999,999,999,999,996 bytes", "smaller sizes"),
     ((*GATHER, "--shape", "9" * 19), "more than 2^62 elements", "smaller sizes"),
     ((*GATHER, "--shape", "0"), "dimension 0 of a shard has no elements", ""),
@@ -44,12 +36,10 @@ CASES = [
     ((*GATHER, "--spec", "_ _", "--data", "1,2"), "2 dimensions, but the array has 1", "one entry"),
     # Dtypes.
     ((*GATHER, "--dtype", "f17"), "unknown dtype 'f17'", "bf16"),
-    ((*GATHER, "--dtype", ""), "unknown dtype ''", "bf16"),
     ((*GATHER, "--dtype", "token"), "token is not a dtype of numbers", "f32"),
     ((*GATHER, "--data", "1,2,3,300", "--dtype", "s8"), "number 4 of the data, '300', does not fit s8", ""),
     ((*GATHER, "--data", "1,2,3,nan", "--dtype", "s32"), "'nan', does not fit s32", "--dtype f32"),
     ((*GATHER, "--data", "1,2,3,inf", "--dtype", "f8e4m3fn"), "which has no infinity", "wider"),
-    ((*GATHER, "--data", f"1,2,3,{'9' * 50}"), "does not fit s32", "wider"),
     ((*GATHER, "--data", "1,2,3,1e400"), "'1e400', does not fit f32", "wider"),
     ((*GATHER, "--data", "1+2j,2,3,4", "--dtype", "f32"), "'1+2j', does not fit f32", "c64"),
     (("step", "pmax", "--mesh", "i=4", "--data", "1j,2,3,4"), "c64 numbers have no order", "psum"),
@@ -60,15 +50,12 @@ CASES = [
     ),
     # Parameters.
     ((*SUM, "--perm", "(0,1)"), "--perm is not a parameter of psum", "psum takes no parameter"),
-    ((*SUM, "--untiled"), "--untiled is not a parameter of psum", "psum takes no parameter"),
     (
         (*GATHER, "--source", "0"),
         "--source is not a parameter of all_gather",
         "--gather-dimension and --untiled",
     ),
     ((*GATHER, "--shape", "4", "--gather-dimension", "3"), "no dimension 3", "dimensions go from"),
-    ((*GATHER, "--gather-dimension", MANY), f"no dimension {MANY}", "dimensions go from"),
-    ((*GATHER, "--gather-dimension", "x"), "'x' is not a valid whole number", "--help"),
     (("step", "ppermute", "--mesh", "i=4"), "ppermute needs --perm", "--perm '(0,1),(1,2)'"),
     (
         ("step", "ppermute", "--mesh", "i=4", "--perm", "(0,1),(0,2)"),
@@ -85,7 +72,6 @@ CASES = [
         "ppermute takes mesh axes in the mesh's order, not Y, X",
         "X, Y",
     ),
-    (("step", "pbroadcast", "--mesh", "i=4", "--source", "9"), "there is no device 9", "from 0 to 3"),
     (("step", "ragged_all_to_all", "--mesh", "i=2"), "needs --send-sizes", "--send-sizes '1,2;0,3'"),
     (
         ("step", "ragged_all_to_all", "--mesh", "i=2", "--send-sizes", "1,2"),
@@ -118,16 +104,6 @@ CASES = [
         "16 numbers would work: 4 along that dimension on each device",
     ),
     (
-        ("step", "psum_scatter", "--mesh", "i=2", "--shape", "2x3", "--scatter-dimension", "1"),
-        "dimension 1 of a shard has 3 elements, which 2 devices do not divide",
-        "--shape 2x2 or 2x4 would work: 2 or 4 along that dimension on each device",
-    ),
-    (
-        ("step", "all_to_all", "--mesh", "i=2", "--shape", "2x1", "--data", "1,2", "--split-axis", "1"),
-        "dimension 1 of a shard has 1 element, which 2 devices do not divide",
-        "4 numbers in the shape 2x2 would work",
-    ),
-    (
         ("step", "psum_scatter", "--mesh", "i=4", "--shape", "32", "--untiled"),
         "untiled it needs one for each of the 4 devices",
         "--shape 16 would work: 4 along",
@@ -135,18 +111,10 @@ CASES = [
     # Mesh and axes.
     ((*GATHER, "--axis", "Z"), "unknown mesh axis 'Z' at character 1 of 'Z'", "one axis: i"),
     ((*GATHER, "--axis", "i,i"), "mesh axis 'i' is named twice, again at character 3", "once"),
-    ((*GATHER, "--axis", ""), "there is no mesh axis in an empty text", "X,Y"),
     (("step", "psum", "--mesh", "i=0"), "mesh axis i has the size 0", "1 or more"),
     (("step", "psum", "--mesh", "i=1099511627776"), "has 1,099,511,627,776 devices", "1,048,576"),
     # Algorithms, rounds and links.
     ((*SUM, "--algorithm", "rung"), "unknown algorithm 'rung'", "did you mean ring?"),
-    ((*SUM, "--algorithm", "Ring"), "unknown algorithm 'Ring'", "did you mean ring?"),
-    (
-        (*SUM, "--algorithm", "abacus"),
-        "unknown algorithm 'abacus'",
-        "for psum over 4 devices there are ring",
-    ),
-    ((*SUM, "--algorithm", ""), "unknown algorithm ''", "there are ring"),
     ((*SUM, "--algorithm", "pairwise"), "pairwise does not do psum", "for psum over 4 devices there are"),
     (
         ("step", "psum", "--mesh", "i=5", "--algorithm", "halving-doubling"),
@@ -166,8 +134,6 @@ CASES = [
         "round 1 does not exist: direct has 0 rounds here",
         "0 shows what each device holds",
     ),
-    ((*SUM, "--round", MANY * 2), f"round {MANY * 2} does not exist", "rounds are 1 to 6"),
-    ((*SUM, "--round", "two"), "'two' is not a valid whole number", "--help"),
     ((*SUM, "--topology", "moebius"), "'moebius' is not a topology", "ring, line, torus, switch"),
     ((*SUM, "--topology", "3x3"), "a topology of 3x3 has 9 devices, but the group has 4", "multiply to 4"),
     ((*SUM, "--latency", "soon"), "'soon' is not a latency", "1us"),
@@ -177,7 +143,6 @@ CASES = [
     ((*SUM, "--bandwidth", "0B/s"), "is not possible", "or inf"),
     # Ways to answer.
     ((*SUM, "--round", "0", "--compare"), "--round and --compare cannot be combined", "leave out one"),
-    ((*SUM, "--round", "99"), "round 99 does not exist", "rounds are 1"),
     (
         (*SUM[:4], "--compare", "--on", "cpu"),
         "so --on cpu has nothing to verify",
@@ -228,22 +193,17 @@ CASES = [
         "--round applies to the rounds of one collective",
         "--step N",
     ),
-    ((*EXPLAIN, "--step", "--compare"), "--compare applies to the rounds of one collective", "--step N"),
     (
         (*EXPLAIN, "--mesh", "X=64,Y=64", "--step"),
         "a plan is played on up to 512 devices, and X=64,Y=64 has more",
         "--step N",
     ),
     ((*EXPLAIN, "--step", "7"), "step 7 does not exist: the plan has 2", "its collective is step 2 (psum)"),
-    ((*EXPLAIN, "--step", "-1"), "unknown option -1; a number cannot be negative", ""),
-    ((*EXPLAIN, "--step", "two"), "'two' is not a valid whole number", "--help"),
     (
         (*EXPLAIN, "--step", "2", "--round", "99"),
         "round 99 does not exist: bidirectional-ring has 4 rounds here",
         "0 is before",
     ),
-    ((*EXPLAIN, "--step", "2", "--algorithm", "rign"), "unknown algorithm 'rign'", "did you mean ring?"),
-    ((*EXPLAIN, "--round", "1"), "--round applies to the rounds of one collective", "--step N"),
     (
         (*EXPLAIN, "--step", "2", "--target", "none", "--matmul", "--round", "1", "--json"),
         "--round and --json cannot be combined",
@@ -254,11 +214,6 @@ CASES = [
         "--matmul and --compare cannot be combined",
         "leave out one",
     ),
-    ((*EXPLAIN, "--matmul"), "--matmul applies to the rounds of one collective", "--step N"),
-    ((*EXPLAIN, "--compare"), "--compare applies to the rounds of one collective", "--step N"),
-    ((*EXPLAIN, "--latency", "1us"), "--latency applies to the rounds of one collective", "--step N"),
-    ((*EXPLAIN, "--bandwidth", "1GB/s"), "--bandwidth applies to the rounds of one collective", "--step N"),
-    ((*EXPLAIN, "--step", "2", "--latency", "5"), "'5' has no unit of latency", "as in 1us"),
     (
         (*EXPLAIN[:-1], "cpu", "--step", "2", "--compare"),
         "so --target cpu has nothing to verify",

@@ -13,18 +13,15 @@ import pytest
 LONG = "a" * 5000
 COMMANDS = [
     ["hlo", "{}"],
-    ["hlo", "{}", "--machine", "v5e:2x2"],
     ["diff", "{}", "{}"],
     ["diff", "{}:step", "{}", "--target", "cpu", "--mesh", "X=2"],
     ["profile", "{}"],
     ["program", "{}.py:step", "--mesh", "X=2"],
-    ["program", "{}", "--mesh", "X=2"],
     ["model", "{}", "--rules", "fsdp", "--mesh", "data=2"],
     ["model", "./{}.json", "--rules", "fsdp", "--mesh", "data=2"],
     ["model", "llama-3-8b", "--rules", "{}.yaml", "--mesh", "data=2"],
     ["explain", "bd,df->bf", "--specs", "__,__", "--machine", "{}.toml", "--target", "none"],
     ["lesson", "./{}.toml"],
-    ["export", "svg", "hlo", "{}"],
 ]
 
 

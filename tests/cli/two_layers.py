@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 os.environ.update(TPU_SKIP_MDS_QUERY="1", ALLOW_MULTIPLE_LIBTPU_LOAD="1", JAX_PLATFORMS="cpu")
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 
 import jax
 import jax.numpy as jnp
@@ -50,9 +49,6 @@ def compiled(function, devices):
 
 if __name__ == "__main__":
     target, folder = sys.argv[1:]
-    if target == "cpu":
-        devices = jax.devices()
-    else:
-        devices = topologies.get_topology_desc(platform="tpu", topology_name=target).devices
+    devices = topologies.get_topology_desc(platform="tpu", topology_name=target).devices
     for function in (loop, unrolled):
         Path(folder, f"{function.__name__}.txt").write_text(compiled(function, devices).as_text())

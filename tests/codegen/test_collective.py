@@ -44,7 +44,6 @@ def printed_rounds(text):
     [
         "step all_gather --mesh i=4 --data 3,9,5,2",
         "step psum --mesh X=2,Y=2 --algorithm torus --axis Y,X",
-        "step all_to_all --mesh i=3 --shape 3x3 --split-axis 1 --concat-axis 0",
         "step psum_scatter --mesh X=2,Y=2 --axis Y --algorithm recursive-halving --data 1,2,3,4,5,6,7,8",
     ],
 )

@@ -12,7 +12,6 @@ from shardviz.documents.fields import schema_of
 @pytest.mark.parametrize(
     ("source", "options"),
     [
-        ("llama-3-8b", {"rules": "fsdp", "mesh": "data=8"}),
         (
             "mixtral-8x7b",
             {"rules": "expert", "mesh": "expert=8", "backward": False, "batch": 8, "sequence": 256},

@@ -24,48 +24,6 @@ from shardviz.planner.training import train_step
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
-ARRAY = {
-    "name",
-    "role",
-    "dims",
-    "shape",
-    "dtype",
-    "spec",
-    "unreduced",
-    "shard_shape",
-    "bytes_per_device",
-    "replicas",
-    "devices",
-}
-STEP = {"op", "array", "axes", "dim", "from_spec", "to_spec", "shape", "bytes", "wire_bytes"}
-STEP |= {"reason", "short_reason"}
-COLLECTIVE = {
-    "op",
-    "axes",
-    "groups",
-    "operand_shape",
-    "result_shape",
-    "dtype",
-    "bytes",
-    "wire_bytes",
-    "count",
-    "source",
-    "is_async",
-    "overlapped",
-    "algorithm",
-    "between_slices",
-}
-TARGET = {
-    "target",
-    "status",
-    "error",
-    "result_spec",
-    "collectives",
-    "collective_matmuls",
-    "placement",
-    "elapsed_s",
-}
-
 
 def priced(einsum: str, specs: str, mesh: str = "X=2,Y=4") -> PlanCost:
     problem = problem_from_text(einsum, mesh=parse_mesh(mesh), specs=specs)
@@ -85,13 +43,10 @@ REDUCED = Collective("all-reduce", "ar", ("Y",), ((0, 1),), (4, 8), (4, 8), "bf1
 @pytest.mark.parametrize(
     ("text", "specs"),
     [
-        ("H = X[b,d] * W[d,f]; Y = V[g,f] * H", "X=X_"),
         ("H = X[b,d] * W1[d,f]; G = X * W3[d,f]; Y = (silu(H) * G) * W2[f,d]", "X=X_"),
         ("eb,befd->", "XY,__Y_"),
-        ("eb,befd->", "__,X_Y_"),
         ("bd,df->bf; bf,fg->bg", "XY,__; ?,Y_"),
         ("ab,bc,cd->ad", "XY,Y_,X_"),
-        ("ab->ba", "XY"),
     ],
 )
 def test_every_array_is_there_once(text: str, specs: str) -> None:
@@ -112,30 +67,15 @@ def test_explain() -> None:
     document = through_json(
         explain_document(priced("bd,df->bf", "XY,Y_->X_"), (compiled, refused), (difference,))
     )
-    assert list(document) == [
-        "schema",
-        "kind",
-        "problem",
-        "plan",
-        "cost",
-        "alternatives",
-        "targets",
-        "differences",
-    ]
-    assert document["schema"] == "shardviz/1"
-    assert all(set(array) == ARRAY | {"asked_spec"} for array in document["problem"]["arrays"])
     assert [array["role"] for array in document["problem"]["arrays"]] == ["operand", "operand", "result"]
     assert [array["spec"] for array in document["problem"]["arrays"]] == [
         [["X"], ["Y"]],
         [["Y"], []],
         [["X"], []],
     ]
-    assert all(set(step) >= STEP for step in document["plan"]["steps"])
     assert document["plan"]["result_spec"] == [["X"], []]
     assert document["plan"]["steps"][0]["to_unreduced"] == ["Y"]
     cpu, real = document["targets"]
-    assert set(cpu) >= TARGET
-    assert set(cpu["collectives"][0]) >= COLLECTIVE
     assert cpu["collectives"][0]["groups"] == [[0, 1]]
     assert cpu["collectives"][0]["count"] is None
     assert cpu["error"] is None
@@ -268,7 +208,6 @@ def test_layout(spec: tuple[str, str], unreduced: tuple[str, ...]) -> None:
     array = ShardedArray("A", ("b", "d"), (8, 16), "f32", PartitionSpec(tuple(map(tuple, spec)), unreduced))
     layout = Layout(array, Mesh(("X", "Y"), (2, 4), (7, 6, 5, 4, 3, 2, 1, 0)))
     document = through_json(KINDS["layout"].document(layout))
-    assert set(document["array"]) == ARRAY
     assert document["array"]["unreduced"] == list(unreduced)
     devices = document["devices"]
     assert [device["id"] for device in devices] == [7, 6, 5, 4, 3, 2, 1, 0]

@@ -28,7 +28,6 @@ KEPT = ReportSummary((("data", 4), ("model", 2)), "v5e:2x4", (GATHER, REDUCE), 1
     "kept",
     [
         KEPT,
-        ReportSummary((), "", ()),
         replace(KEPT, seconds=None, memory=None),
         ReportSummary((), "", (NO_PHASE, REDUCE)),
     ],
@@ -59,16 +58,12 @@ def test_it_is_a_document_and_a_line_is_a_collective():
     [
         ("{", "[", "'step.json': line "),
         ('"kind": "summary"', '"kind": "hlo"', "'step.json', kind: it is 'hlo', not 'summary'"),
-        ("shardviz/1", "shardviz/9", "'step.json', schema: it is 'shardviz/9', not 'shardviz/1'"),
         ('"machine"', '"machines"', "'step.json', machines: there is no such key"),
-        ('"runs": 4', '"runs": "4"', "'step.json', collectives.1.runs: it is a text, not a number"),
         ('"runs": 4', '"runs": -1', "'step.json', collectives.1.runs: -1 is outside the range 0 to"),
         ('"runs": 4, ', "", "'step.json', collectives.1.runs: it is missing"),
         ('"forward"', '"sideways"', "'step.json', collectives.1.phase: 'sideways' is none of forward,"),
         ('"data": 4', '"data": true', "'step.json', mesh.data: it is a truth value"),
         ("0.00125", "-1", "'step.json', seconds: it is not a number of seconds"),
-        ("0.00125", '"soon"', "'step.json', seconds: it is a text, not a number"),
-        ("0.00125", "NaN", "'step.json', seconds: it is not a number of seconds"),
         ("all-gather", "all\\u001bgather", "'step.json', collectives.1.op: it has characters that a line"),
     ],
 )

@@ -40,17 +40,6 @@ def test_a_program_has_its_timeline_beside_its_collectives(capsys: pytest.Captur
     assert names <= {op["name"] for op in timeline["ops"]}
 
 
-def test_a_plan_and_its_targets_have_their_times(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("bd,df->bf", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=16,f=4", "--target", "shardy", "--time")
-    assert run(["explain", *words, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    Draft202012Validator(schema_of("explain")).validate(document)
-    told = {(each["target"], each["teller"]): each for each in document["timelines"]}
-    assert told["plan", "plan"]["timeline"]["ops"][0]["name"] == "einsum bd,df->bf"
-    assert told["shardy", "model"]["timeline"] is None
-    assert "shardy divides a program and does not compile it" in told["shardy", "model"]["error"]
-
-
 def test_the_compilers_scheduler_is_a_second_teller() -> None:
     cost = explain("bd,df->bf", specs="XY,Y_->X_", target="none").cost
     answer = TimesAnswer("v5e:2x4", TargetTimes(LAYER, LAYER))

@@ -44,10 +44,6 @@ def after(**fields):
             "--axis-types explicit",
         ),
         (
-            after(einsum=r"\mathbf{A}[I_X, J] \cdot \mathbf{B}[J, K_Y]", specs__0="?"),
-            "shardviz explain 'IJ,JK->IK' --specs '?,_Y'",
-        ),
-        (
             after(einsum="bd,df->bf; bf,fd->bd", sizes="b=8", targets="none", device_order="row-major"),
             "shardviz explain 'bd,df->bf; bf,fd->bd' --device-order row-major --specs 'XY,Y_; ?,__->X_' "
             "--sizes b=8,d=2048,f=8192 --target none",
@@ -76,10 +72,6 @@ def after(**fields):
             "--sizes I=1024,J=2048,K=8192,a=8",
         ),
         (after(mesh="X=2,"), "shardviz explain 'bd,df->bf' --mesh X=2, --specs 'XY,Y_->X_'"),
-        (
-            after(machine="v5litepod-8"),
-            "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --machine v5e:2x4",
-        ),
         (
             after(machine="my cluster.toml"),
             "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --machine 'my cluster.toml'",

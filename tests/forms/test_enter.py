@@ -25,22 +25,14 @@ def changed(draft, field, text):
     "text",
     [
         "YX",
-        " Y X ",
-        "Y\nX\n",
         "P('Y', 'X')",
-        "PartitionSpec('Y', 'X')",
         "('Y', 'X')",
         "A[B_Y, D_X]",
-        "A[b<sub>Y</sub>, d_{X}]",
         "B/Y D/X",
         "b d -> d2 b4",
-        "b_Y d_X",
-        "b_Y  d_X ",
         "{devices=[4,2]<=[2,4]T(1,0)}",
-        "{mesh['axis_0'=2,'axis_1'=4], [{'axis_1'}, {'axis_0'}]}",
         '<@mesh, [{"Y"}, {"X"}]>',
         "NamedSharding(mesh=Mesh('X': 2, 'Y': 4, axis_types=(Auto, Auto)), spec=P('Y', 'X'), memory_kind=x)",
-        "jax.NamedSharding(mesh, jax.P('Y', 'X'))",
     ],
 )
 def test_the_spec_of_an_array_in_any_notation(text):
@@ -126,7 +118,6 @@ def test_a_sharding_that_cannot_be_read_changes_nothing_but_its_field():
     ("text", "expected"),
     [
         ("bd,df", {}),
-        ("b d , d f -> b f", {}),
         ("df,bd->fb", {"einsum": "df,bd->fb", "specs": ("Y_", "_Y", "_X")}),
         ("ij,jk->ik", {"einsum": "ij,jk->ik"}),
         ("bd->db", {"einsum": "bd->db", "specs": ("XY", "_X")}),
@@ -134,7 +125,6 @@ def test_a_sharding_that_cannot_be_read_changes_nothing_but_its_field():
             "bd,df->bf; bf,fd->bd",
             {"einsum": "bd,df->bf; bf,fd->bd", "specs": ("XY", "Y_", "?", "?", "__", "X_")},
         ),
-        ("A[I, J] * B[J, K]", {"einsum": "A[I, J] * B[J, K]"}),
         ("A[I_X, J_Y] · B[J_Y, K]", {"einsum": "A[I, J] * B[J, K]", "specs": ("XY", "Y_", "?")}),
         (
             "C[I, K_Y] = A[I_{X}, J] @ B[J, K_Y]",
@@ -144,7 +134,6 @@ def test_a_sharding_that_cannot_be_read_changes_nothing_but_its_field():
             r"\mathbf{A}[I_X, J] *_J B[J, K]{U_Y}",
             {"einsum": "A[I, J] *_J B[J, K]", "specs": ("X_", "__{U_Y}", "?")},
         ),
-        ("bd,df->bg", {"einsum": "bd,df->bg"}),
         ("A[I_Q, J] * B[J, K]", {"einsum": "A[I_Q, J] * B[J, K]"}),
         ("", {"einsum": ""}),
     ],
@@ -206,9 +195,7 @@ def test_an_ellipsis_has_as_many_dimensions_as_have_sizes():
         ("data=2,model=4", "data=2,model=4", ("data model", "model _", "data _")),
         ("Mesh('X': 4, 'Y': 2)", "X=4,Y=2", ("XY", "Y_", "X_")),
         ("4x2", "X=4,Y=2", ("XY", "Y_", "X_")),
-        ("(4x2x2)", "X=4,Y=2,Z=2", ("XY", "Y_", "X_")),
         ("X=0", "X=0", ("XY", "Y_", "X_")),
-        ("X=2,", "X=2,", ("XY", "Y_", "X_")),
         ("", "", ("XY", "Y_", "X_")),
         ("[x=4]{U_Y}", "[x=4]{U_Y}", ("XY", "Y_", "X_")),
     ],
@@ -224,27 +211,28 @@ def test_the_specs_follow_the_mesh(text, mesh, specs):
         ("dtype", " float32 ", "f32"),
         ("dtype", "bfloat17", "bfloat17"),
         ("axis_types", "Explicit", "explicit"),
-        ("axis_types", "manual", "manual"),
         ("device_order", "0 1 2 3 7 6 5 4", "0,1,2,3,7,6,5,4"),
         ("device_order", "Row-Major", "row-major"),
-        ("device_order", "0,1", "0,1"),
-        ("device_order", " ", ""),
         ("targets", "CPU,v5e:2x4", "cpu,v5e:2x4"),
         ("targets", "none", "none"),
-        ("targets", "shardie", "shardie"),
         ("targets", "", ""),
         ("machine", " V5P-128 ", "v5p:4x4x4"),
         ("machine", "our/cluster.TOML", "our/cluster.TOML"),
-        ("machine", "v5q:4x4", "v5q:4x4"),
-        ("machine", " ", ""),
     ],
 )
 def test_other_fields(field, text, value):
     assert getattr(enter(USUAL, field, text), field) == value
 
 
-@pytest.mark.parametrize("field", ["einsum", "mesh", "specs.1", "sizes", "dtype", "targets", "collective"])
-@pytest.mark.parametrize("start", ["shardviz explain", "$ shardviz  tui", "explain"])
+@pytest.mark.parametrize(
+    ("field", "start"),
+    [
+        ("einsum", "shardviz explain"),
+        ("specs.1", "$ shardviz  tui"),
+        ("sizes", "explain"),
+        ("collective", "explain"),
+    ],
+)
 def test_a_command_line_in_any_field_is_a_whole_problem(field, start):
     line = f"{start} 'bd,df->bf' \\\n  --mesh i=8 \\\n  --specs='_i,i_' --dtype f32 --width 80 --hlo"
     expected = ProblemForm(mesh="i=8", specs=("_i", "i_", "?"), dtype="f32")

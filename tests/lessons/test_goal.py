@@ -40,9 +40,7 @@ def difference(setup, changes, **goal):
     [
         ({"specs": "X_,__"}, "device 0 holds rows 0:4 of A; the goal wants 0:8"),
         ({"specs": "_X,__"}, "device 0 holds columns 0:8 of A; the goal wants 0:4"),
-        ({"specs": "__,__"}, "device 0 holds columns 0:16 of A; the goal wants 0:4"),
         ({"specs": "_Y,__"}, None),
-        ({"mesh": "X=2,Z=1,Y=4", "specs": "_(ZY),Z_"}, None),
         ({"mesh": "a=2,b=2,c=2", "specs": "_ (bc), _ _"}, None),
         ({"mesh": "Y=4,X=2", "specs": "_Y,__"}, "device 1 holds columns 0:4 of A; the goal wants 4:8"),
         ({"mesh": "Y=4,X=2", "specs": "_Y,__", "device_order": "0,4,1,5,2,6,3,7"}, None),
@@ -50,7 +48,6 @@ def difference(setup, changes, **goal):
             {"device_order": "1,0,2,3,4,5,6,7", "specs": "_Y,__"},
             "device 0 holds columns 4:8 of A; the goal wants 0:4",
         ),
-        ({"mesh": "X=2,Y=2", "specs": "_Y,__"}, "the mesh has 4 devices; the goal wants 8"),
         ({"einsum": "Z[I, J] * B[J, K] -> C[I, K]"}, "There is no array 'A'"),
     ],
 )
@@ -166,7 +163,6 @@ def test_limits_axis_types_and_the_mesh(goal, changes, found):
             {"device_order": "1,0,2,3,4,5,6,7"},
             "the order of the devices has changed; the goal keeps it",
         ),
-        (("specs",), {"device_order": "row-major"}, None),
         (
             ("specs",),
             {"einsum": "A[I, J] * D[J, K] -> C[I, K]"},
@@ -175,15 +171,9 @@ def test_limits_axis_types_and_the_mesh(goal, changes, found):
         (("specs",), {"sizes": "I=8,J=32,K=8"}, "A has the shape 8×32; the goal keeps 8×16"),
         (("specs",), {"dtype": "f32"}, "the dtype is f32; the goal keeps bf16"),
         (("specs",), {"axis_types": "explicit"}, "the axes are explicit; the goal keeps them auto"),
-        (("specs",), {"targets": "none"}, None),
         (("mesh",), {"specs": "_X,__->X_"}, "device 0 holds rows 0:8 of A; the goal keeps 0:4"),
         (("mesh",), {"mesh": "X=4,Y=2"}, None),
         (("mesh",), {"specs": "X_,__"}, None),
-        (
-            ("mesh", "specs"),
-            {"mesh": "X=2,Y=2", "device_order": "3,2,1,0"},
-            "the order of the devices has changed; the goal keeps it",
-        ),
     ],
 )
 def test_what_had_to_stay(may_change, changes, found):

@@ -33,58 +33,35 @@ STARTERS = {
 """A part of what is said of each starter."""
 
 WRONG = [
-    ("four-spellings", "P('Y', 'X')", "P('X', 'Y')", "device 0 holds rows 0:4 of In; the goal wants 0:2"),
     (
         "four-spellings",
         "('Y', 'X'))",
         "('X', 'Y'))",
         "device 1 holds columns 1024:2048 of W; the goal wants 2048",
     ),
-    ("four-spellings", "P('Y', None)", "P('Z', None)", "Z"),
     ("column-then-row", "d_axis]", "d]", "device 0 holds columns 0:4096 of Out"),
-    ("column-then-row", "W2[f_axis, d]", "W2[f, d_axis]", "step 2 gathers"),
-    ("column-then-row", "*_f W2", "*_f W3", "the einsum is"),
     (RING, "here - hop", "here + hop", "device 0 ends with 3, 4, 2, 1; the lesson wants 3, 1, 2, 4"),
-    (
-        RING,
-        "range(1, N)",
-        "range(1, N + 1)",
-        "program.py:16: the program sends 4 collective-permutes; the less",
-    ),
     (
         RING,
         "return out",
         "return jnp.roll(jax.lax.all_gather(x, 'i', tiled=True), 1)",
         "the program sends 1 all-gather",
     ),
-    ("mean-of-each-shard", ".mean(keepdims=True)", ".mean()", "program.py:"),
     ("mean-of-each-shard", "axis=(1, 3)", "axis=(0, 2)", "the result has the shape (4, 2), (128, 4)"),
-    (
-        "mean-of-each-shard",
-        "(4, 128, 2, 4).mean(axis=(1, 3))",
-        "(128, 4, 4, 2).mean(axis=(0, 2))",
-        "of result 2",
-    ),
-    ("shift-within-shards", "rows, SHIFT, axis=1", "rows, -SHIFT, axis=1", "of result 2; the lesson wants"),
     (
         "shift-within-shards",
         "shard, SHIFT, axis=0) - shard",
         "shard, SHIFT, axis=0)",
         "of result 1; the lesson",
     ),
-    ("shift-within-shards", "(4, 128, 8)", "(128, 4, 8)", "device 0 ends with"),
-    ("detective", '(h1 @ w2, "X", None)', '(h1 @ w2, None, "Y")', "the program sends"),
     ("detective", '(h1 @ w2, "X", None)', "(h1 @ w2, None, None)", "all-gather"),
-    ("collective-matmul", "(here + hop)", "(here - hop)", "at [0, 0] of its part; the lesson wants"),
     ("collective-matmul", "(device - 1)", "(device + 1)", "at [0, 0] of its part; the lesson wants"),
-    ("your-own-program", '"model", "data", None', "None, None, None", "all-gather"),
     (
         "your-own-program",
         '{"all-to-all": 2}',
         '{"all-to-all": 1}',
         "the program sends 2 all-to-alls; the file pr",
     ),
-    ("your-own-program", '{"all-to-all": 2}', '{"alltoall": 2}', "no collective is called alltoall"),
     ("your-own-program", "PREDICTED =", "GUESSED =", "the file predicts nothing: PREDICTED is missing"),
 ]
 """A lesson, a part of its solution, what stands there instead, and a part of what is said."""
@@ -92,13 +69,10 @@ WRONG = [
 FAULTS = [
     ("    return out\n", "    while True:\n        pass\n", "program.py:18: it takes longer than 2 s"),
     ("    return out\n", "    return out +\n", "program.py:18: SyntaxError"),
-    ("    return out\n", "    exit(3)\n", "program.py:18: it ends the process with sys.exit(3)"),
     ("    return out\n", "    __import__('os')._exit(3)\n", "program.py ended the process with status 3"),
     ("    return out\n", "    return oops\n", "program.py:18: NameError: name 'oops' is not defined"),
-    ("    return out\n", "    print(x)\n", "the function returns nothing"),
     ("    return out\n", "    return out[:2]\n", "the result has the shape (2,); the lesson wants (4,)"),
     ("out_specs=P()", 'out_specs=P("i")', "the function program has changed"),
-    ("def program(mesh)", "def programme(mesh)", "'program.py' has no function program"),
 ]
 
 
@@ -127,7 +101,8 @@ def test_wrong_texts_are_told(name, old, new, said, worker):
 
 @pytest.mark.parametrize(("old", "new", "said"), FAULTS)
 def test_nothing_that_a_file_does_gets_out(old, new, said, worker, monkeypatch, capfd):
-    monkeypatch.setattr(writing, "SECONDS", 2.0)
+    if "while" in new:
+        monkeypatch.setattr(writing, "SECONDS", 2.0)
     check = check_written(LESSONS[RING], text_with(RING, old, new), worker)
     assert said in check.wrong.replace("'program.py' ended", "program.py ended")
     assert "\n" not in check.wrong

@@ -96,7 +96,7 @@ def random_case(rng):
 def test_places_blocks_as_the_layout_does():
     rng = random.Random(1)
     said = refused = 0
-    for _ in range(600):
+    for _ in range(200):
         mesh, spec = random_case(rng)
         context = Context(mesh)
         array = ShardedArray("A", tuple("abc"[: spec.rank]), (64,) * spec.rank, "f32", spec)
@@ -111,8 +111,8 @@ def test_places_blocks_as_the_layout_does():
         assert placed_blocks(text, mesh.size) == [blocks[i] for i in range(mesh.size)], (text, mesh)
         large = tuple(tuple(axis for axis in dim if mesh.axis_size(axis) > 1) for dim in spec.dims)
         assert read_einshard(text, context).spec == PartitionSpec(large)
-    assert said > 200
-    assert refused > 100
+    assert said > 60
+    assert refused > 30
 
 
 SHAPE = "write an einshard expression as b d -> b2 d4"

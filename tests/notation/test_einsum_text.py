@@ -119,7 +119,7 @@ def random_text(rng):
 def test_agrees_with_numpy():
     rng = random.Random(0)
     accepted = 0
-    for _ in range(5000):
+    for _ in range(1000):
         text = random_text(rng)
         if not text.strip() or text.count(",") > 1 or has_words(text):
             continue
@@ -130,7 +130,7 @@ def test_agrees_with_numpy():
             found = None
         assert found == expected, text
         accepted += found is not None
-    assert accepted > 1000
+    assert accepted > 200
 
 
 def test_reads_chains():

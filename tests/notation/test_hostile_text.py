@@ -137,17 +137,17 @@ def test_random_and_mutated_text(name):
     rng = random.Random(name)
     assert [text for text in VALID[name] if not answer(name, text)] == []
     read = 0
-    for _ in range(2500):
-        read += answer(name, mutated(rng, rng.choice(VALID[name])))
     for _ in range(1000):
+        read += answer(name, mutated(rng, rng.choice(VALID[name])))
+    for _ in range(400):
         answer(name, "".join(rng.choices(ALPHABET, k=rng.randrange(30))))
-    assert read > 20, "mutations that never leave anything to read test little"
+    assert read > 8, "mutations that never leave anything to read test little"
 
 
 @pytest.mark.parametrize("known", NOTATIONS, ids=lambda known: known.key)
 def test_what_a_mutation_leaves_readable_reads_back(known):
     rng = random.Random(known.key)
-    for _ in range(2000):
+    for _ in range(500):
         try:
             reading = known.read(mutated(rng, rng.choice(VALID[known.key])), CONTEXT)
         except ShardvizError:
@@ -245,11 +245,11 @@ def test_long_text_is_answered_at_once(name):
 
 
 @pytest.mark.parametrize("name", PARSERS)
-def test_a_megabyte_takes_seconds_at_most(name):
+def test_300_000_characters_take_a_second_at_most(name):
     for opening, piece in (("P(", "'X',"), ("", "[1,"), ("", "1,"), ("", "X "), ("", "A/"), ("A[I_", "X")):
         started = time.process_time()
-        answer(name, opening + piece * (1_000_000 // len(piece)))
-        assert time.process_time() - started < 4, f"{opening}{piece}"
+        answer(name, opening + piece * (300_000 // len(piece)))
+        assert time.process_time() - started < 1.5, f"{opening}{piece}"
 
 
 @pytest.mark.parametrize("name", PARSERS)
@@ -257,4 +257,4 @@ def test_huge_numbers(name):
     for text in VALID[name]:
         for i, char in enumerate(text):
             if char.isdigit():
-                assert not answer(name, text[:i] + "7" * 100_000 + text[i + 1 :])
+                assert not answer(name, text[:i] + "7" * 20_000 + text[i + 1 :])

@@ -176,7 +176,7 @@ def random_sharding(rng):
 def test_reads_what_it_writes():
     rng = random.Random(2)
     written = dict.fromkeys((known.key for known in NOTATIONS), 0)
-    for _ in range(1500):
+    for _ in range(400):
         mesh, spec = random_sharding(rng)
         named = rng.random() < 0.5
         dims = tuple(rng.sample(["b", "D", "ff", "seq", "d_model", "K"], spec.rank)) if named else None
@@ -199,11 +199,9 @@ def test_reads_what_it_writes():
             if known.key == "typeof":
                 assert again.dtype == dtype
                 assert spec.rank == 0 or (again.dims == dims and again.shape == shape)
-    assert all(count == 1500 for key, count in written.items() if key not in ("shardlib", "einshard")), (
-        written
-    )
-    assert written["shardlib"] > 600
-    assert written["einshard"] > 300
+    assert all(count == 400 for key, count in written.items() if key not in ("shardlib", "einshard")), written
+    assert written["shardlib"] > 150
+    assert written["einshard"] > 75
 
 
 def test_finds_a_notation_by_its_key():

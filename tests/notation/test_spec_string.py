@@ -161,7 +161,7 @@ def _specs(draw, axes):
     return PartitionSpec(tuple(dims), unreduced, open_dims=open_dims)
 
 
-@examples(300)
+@examples(120)
 @given(st.data())
 def test_reads_what_is_written_where_axis_names_overlap(data):
     mesh = data.draw(st.sampled_from(OVERLAPPING))

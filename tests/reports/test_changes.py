@@ -43,18 +43,15 @@ def test_added_and_removed_the_most_bytes_first():
     ("line", "kind"),
     [
         (replace(GATHER, bytes=1024, wire_bytes=768, shape="bf16[128]→[512]"), "grown"),
-        (replace(GATHER, bytes=256, wire_bytes=192, shape="bf16[32]→[128]"), "shrunk"),
         (replace(GATHER, runs=32, overlapped=32), "more runs"),
         (replace(GATHER, runs=None), "other runs"),
         (replace(GATHER, runs=None, in_loop=True), "into a loop"),
-        (replace(GATHER, runs=1, overlapped=1), "fewer runs"),
         (replace(GATHER, runs=32, overlapped=32, in_loop=True), "into a loop"),
         (replace(GATHER, overlapped=3), "less overlapped"),
         (replace(REDUCE, overlapped=1), "more overlapped"),
         (replace(GATHER, bytes=1024, wire_bytes=1536, runs=1, overlapped=1), "grown"),
         (replace(GATHER, bytes=2048, wire_bytes=1536, runs=1, overlapped=1, in_loop=True), "into a loop"),
         # In larger groups, which follow no axes, more is sent for the same result.
-        (replace(GATHER, wire_bytes=448), "grown"),
     ],
 )
 def test_one_collective_changes(line, kind):
@@ -135,14 +132,11 @@ def test_a_collective_that_moves_to_another_axis_is_new():
     ("limits", "fields", "message"),
     [
         ("new-collective", {}, ""),
-        ("bytes+5%", {}, ""),
-        ("seconds+5%", {"seconds": 1.05e-3}, ""),
         ("seconds+5%", {"seconds": 1.06e-3}, "from 1 ms to 1.06 ms, 6.0 % more: the limit is seconds+5%"),
         ("seconds+20us", {"seconds": 1.03e-3}, "to 1.03 ms, 3.0 % more: the limit is seconds+20us"),
         ("memory+1GiB", {"memory": 2 << 30}, ""),
         ("memory+1MiB", {"memory": 2 << 30}, "memory rises from 1 GiB to 2 GiB, 100.0 % more: the"),
         ("memory+1MiB", {"memory": 200 << 30}, "memory rises from 1 GiB to 200 GiB, ×200: the limit is"),
-        ("seconds+1%", {"seconds": 1.01e-3}, ""),
         ("seconds+1%", {"seconds": 1.02e-3}, "2.0 % more: the limit is seconds+1%"),
         ("memory+1GiB", {"memory": None}, "memory: one of the two programs has no figure for it"),
     ],
@@ -179,10 +173,8 @@ def test_a_new_collective_breaks_two_limits():
     [
         ("", "a limit is missing in an empty text"),
         ("bytes", "bytes needs an amount, such as +5%"),
-        ("bytes+", "bytes needs an amount"),
         ("new-collective+1", "new-collective takes no amount"),
         ("bytes+5parsecs", "'parsecs' is not a unit of bytes"),
-        ("seconds+5GiB", "'GiB' is not a unit of seconds"),
         ("bytes+5%,sconds+1%", "there is no limit 'sconds' at character 10"),
         ("bytes-5%", "there is no limit"),
     ],

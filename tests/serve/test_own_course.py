@@ -44,7 +44,7 @@ def test_a_folder_is_a_course(folder):
         lessons.teach(str(folder / "empty"))
 
 
-def test_a_visitor_and_a_class_take_the_teachers_lessons(folder):
+def test_a_visitor_takes_the_teachers_lessons(folder):
     with serving("--lesson", str(folder)) as (_, url):
 
         async def script():
@@ -55,12 +55,5 @@ def test_a_visitor_and_a_class_take_the_teachers_lessons(folder):
                 await visitor.press("L")
                 await visitor.until("2  More rows")
                 assert "Mesh and axes" not in visitor.text
-
-        asyncio.run(script())
-    with serving("--lesson", str(folder / "10-more-rows.toml"), "--follow") as (_, url):
-
-        async def script():
-            async with visit(url) as pupil:
-                await pupil.until("1  More rows")
 
         asyncio.run(script())

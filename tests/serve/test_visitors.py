@@ -49,8 +49,9 @@ def test_keys_change_the_picture_but_not_its_size(url):
     asyncio.run(script())
 
 
-@pytest.mark.parametrize("size", [2**10, 2**16])
-def test_more_keys_than_a_person_types_end_the_session_however_busy_it_is(server, url, size):
+def test_more_keys_than_a_person_types_end_the_session_however_busy_it_is(server, url):
+    size = 2**16
+
     async def script():
         async with visit(url) as visitor:
             await visitor.until(PICTURE)
@@ -235,11 +236,8 @@ def test_a_class_follows_the_teacher():
         (["--host", "no.such.host.invalid"], "there is no host 'no.such.host.invalid'"),
         (["--host", "192.0.2.1"], "'192.0.2.1' cannot be served from"),
         (["--lesson", "99"], "there is no lesson 99"),
-        (["--lesson", "/etc/passwd.toml"], "passwd.toml: it cannot be read: No such file"),
         (["--lesson", "1", "--from", "x"], "--lesson and --from cannot be combined"),
-        (["--from", "shardviz1-x"], "cut or altered"),
         (["--port", "65536"], "65536"),
-        (["--sessions", "0"], "0"),
     ],
 )
 def test_what_cannot_be_served_is_said_in_one_line(words, said, capsys):

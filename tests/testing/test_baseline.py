@@ -198,12 +198,8 @@ def changed_step(repository):
     return repository
 
 
-WORKER = ("-p", "xdist", "-n", "1")
-
-
-@pytest.mark.parametrize("options", [(), WORKER])
-def test_the_plugin_shows_what_has_changed_and_what_is_written(changed_step, options):
-    code, out = run_pytest(changed_step, *options, "--show-capture=no")
+def test_the_plugin_shows_what_has_changed_and_what_is_written(changed_step):
+    code, out = run_pytest(changed_step, "-p", "xdist", "-n", "1", "--show-capture=no")
     assert code == 1
     assert (
         "E       shardviz.testing.outcomes.BaselineChanged: the program differs from baselines/step.json"
@@ -217,7 +213,7 @@ def test_the_plugin_shows_what_has_changed_and_what_is_written(changed_step, opt
 
 
 def test_the_variable_writes_anew(changed_step):
-    code, out = run_pytest(changed_step, *WORKER, SHARDVIZ_UPDATE="1")
+    code, out = run_pytest(changed_step, SHARDVIZ_UPDATE="1")
     assert code == 0
     assert "\nbaselines/step.json: written anew\n" in out
     assert "\nbaselines/new.json: written for the first time, commit it\n" in out

@@ -171,13 +171,6 @@ def test_text_that_cannot_be_read_passes_no_test():
     assert "\nunread: the text breaks off inside " in said
 
 
-def test_pytest_shows_the_users_line():
-    with pytest.raises(AssertionError) as raised:
-        assert_collectives(mlp, X, W_IN, W_OUT, all_reduce=0)
-    shown = [entry for entry in raised.traceback if not entry.ishidden(raised)]
-    assert [Path(entry.path) for entry in shown] == [Path(__file__)]
-
-
 def test_runs_by_mesh_axis():
     assert_collectives(careless_mlp, X, W_IN, W_OUT, all_gather={"Y": 1}, all_reduce={("Y",): 1}, others=0)
     assert_collectives(careless_mlp, X, W_IN, W_OUT, all_gather={"Y": ..., "X": 0})
