@@ -54,9 +54,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Hypothesis measures wall-clock time: on a busy machine an example may take as long as it takes.
 _ON_ANY_MACHINE: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("same examples", **_ON_ANY_MACHINE, derandomize=True, max_examples=40)
+settings.register_profile("same examples", **_ON_ANY_MACHINE, derandomize=True, max_examples=25)
 settings.register_profile(
-    "new examples", **_ON_ANY_MACHINE, derandomize=False, max_examples=60, print_blob=True
+    "new examples", **_ON_ANY_MACHINE, derandomize=False, max_examples=40, print_blob=True
 )
 
 

@@ -58,7 +58,7 @@ QUICKLY = {
     "step": ["--on", "none"],
 }
 """Who answers here; the real compilers are asked in the tests of their rooms."""
-THEIRS = re.compile(r" --hlo\b| --diff \d")
+THEIRS = re.compile(r" --hlo\b| --diff \d| --compile \d+")
 """What only they can show."""
 
 
@@ -66,7 +66,7 @@ THEIRS = re.compile(r" --hlo\b| --diff \d")
 @pytest.mark.parametrize(
     "line",
     [
-        *one_in(3, [line for line in LINES if line not in LAUNCHING]),
+        *one_in(6, [line for line in LINES if line not in LAUNCHING]),
         *(pytest.param(line, marks=pytest.mark.slow) for line in LAUNCHING),
     ],
 )

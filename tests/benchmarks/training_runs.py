@@ -192,6 +192,17 @@ def estimate(run: Run, folder: Path) -> ModelStep:
     return report.step
 
 
+def row(run: Run, step: ModelStep) -> str:
+    """A row of the page."""
+    times = (run.published, step.published_seconds, step.overlapped_seconds, step.seconds)
+    cells = [f"{seconds:.3g} s" for seconds in times]
+    return (
+        f"| {run.model} | `{run.machine}`, {run.mesh} | {run.batch:,} × {run.sequence:,} | "
+        f"{' | '.join(cells[:2])} | {step.published_seconds / run.published:.2f} | {' | '.join(cells[2:])} |"
+        f" {SOURCES.index(run.source) + 1} |"
+    )
+
+
 def page() -> str:
     """The page, with the share of the speed at peak that the runs of each chip reach."""
     reached: dict[str, list[float]] = {}
@@ -202,13 +213,7 @@ def page() -> str:
             work = step.seconds - step.communication_seconds
             reached.setdefault(run.machine.split(":")[0], []).append(work / run.published)
             ratios.append(step.published_seconds / run.published)
-            times = (run.published, step.published_seconds, step.overlapped_seconds, step.seconds)
-            cells = [f"{seconds:.3g} s" for seconds in times]
-            rows.append(
-                f"| {run.model} | `{run.machine}`, {run.mesh} | {run.batch:,} × {run.sequence:,} | "
-                f"{' | '.join(cells[:2])} | {ratios[-1]:.2f} | {' | '.join(cells[2:])} |"
-                f" {SOURCES.index(run.source) + 1} |"
-            )
+            rows.append(row(run, step))
     shares = [
         f"| {chip} | {len(each)} | {statistics.median(each):.2f} | {min(each):.2f} to {max(each):.2f} |"
         for chip, each in reached.items()

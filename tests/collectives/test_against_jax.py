@@ -28,8 +28,8 @@ from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS, WIDE
 from shardviz.targets import TARGETS
 
-BATCHES = 16
-SLOW = range(3, BATCHES)
+BATCHES = 8
+SLOW = {*range(BATCHES)} - {3, 4}
 """Those that the long corpora have."""
 COLLECTIVES = 40
 MESHES = (
@@ -214,11 +214,11 @@ def test_every_algorithm_gives_what_jax_gives(number):
     assert seen >= COLLECTIVES
 
 
-def test_there_are_two_thousand_cases_and_all_kinds_are_among_them():
+def test_there_are_a_thousand_cases_and_all_kinds_are_among_them():
     cases = [case for number in range(BATCHES) for case in batch(number)]
     rng = random.Random(0)
     found = [(case, schedule) for case in cases for schedule in schedules(case, rng)]
-    assert len(found) >= 2000
+    assert len(found) >= 1000
     assert {schedule.algorithm for _, schedule in found} == {*ALGORITHMS}
     assert {case.operation.name for case in cases} == {*OPERATIONS}
     assert {case.dtype for case in cases} == {*DTYPES}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -96,8 +97,8 @@ def play(schedule):
 
 
 def groups(kind):
-    """Patterns of one kind over 1 to 33 members, some with every source or several permutations."""
-    for n in range(1, 34):
+    """Patterns of one kind over 1 to 16, 32 and 33 members, some with several sources or permutations."""
+    for n in (*range(1, 17), 32, 33):
         if kind == "broadcast":
             yield from (Pattern(kind, (n,), source=source) for source in {0, 1 % n, n // 2, n - 1})
         elif kind == "permute":
@@ -115,7 +116,7 @@ def suits(name, pattern):
 
 
 @pytest.mark.parametrize(("name", "kind"), PAIRS)
-def test_every_group_of_1_to_33_ends_with_every_contribution_once(name, kind):
+def test_every_group_ends_with_every_contribution_once(name, kind):
     for pattern in groups(kind):
         if suits(name, pattern):
             schedule = schedule_for(name, pattern)
@@ -183,65 +184,68 @@ def test_any_permutation_even_a_partial_one(data):
     assert schedule.rounds == any(m != targets[m] for m in senders)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dims", [(), (1,), (1, 1)])
-def test_one_device_alone_sends_nothing(kind, dims):
-    pattern = Pattern(kind, dims, perm=((0, 0),))
-    schedules = schedules_for(pattern)
-    assert {schedule.algorithm for schedule in schedules} == {name for name, of in PAIRS if of == kind}
-    assert {(schedule.rounds, schedule.phases) for schedule in schedules} == {(0, ())}
-    assert all(pattern.pieces(schedule.chunks) for schedule in schedules)
+def test_one_device_alone_sends_nothing():
+    for kind, dims in product(KINDS, [(), (1,), (1, 1)]):
+        pattern = Pattern(kind, dims, perm=((0, 0),))
+        schedules = schedules_for(pattern)
+        assert {schedule.algorithm for schedule in schedules} == {name for name, of in PAIRS if of == kind}
+        assert {(schedule.rounds, schedule.phases) for schedule in schedules} == {(0, ())}
+        assert all(pattern.pieces(schedule.chunks) for schedule in schedules)
 
 
-@pytest.mark.parametrize(("name", "kind"), PAIRS)
-def test_the_proof_can_fail(name, kind):
-    dims = (2, 4) if name.startswith("torus") else (8,)
-    schedule = schedule_for(name, Pattern(kind, dims, perm=((0, 1), (1, 2), (2, 0)), source=3))
-    for broken in range(len(schedule.phases)):
-        phases = list(schedule.phases)
-        sound = phases[broken].sends
+def test_the_proof_can_fail():
+    for name, kind in PAIRS:
+        dims = (2, 4) if name.startswith("torus") else (8,)
+        schedule = schedule_for(name, Pattern(kind, dims, perm=((0, 1), (1, 2), (2, 0)), source=3))
+        for broken in range(len(schedule.phases)):
+            phases = list(schedule.phases)
+            sound = phases[broken].sends
 
-        def lacking(number, sound=sound):
-            sends = sound(number)
-            keep = np.arange(len(sends)) != len(sends) // 2
-            arrays = (sends.src[keep], sends.dst[keep], sends.chunk[keep], sends.reduce[keep])
-            return dataclasses.replace(
-                sends, **dict(zip(("src", "dst", "chunk", "reduce"), arrays, strict=True))
-            )
+            def lacking(number, sound=sound):
+                sends = sound(number)
+                keep = np.arange(len(sends)) != len(sends) // 2
+                arrays = (sends.src[keep], sends.dst[keep], sends.chunk[keep], sends.reduce[keep])
+                return dataclasses.replace(
+                    sends, **dict(zip(("src", "dst", "chunk", "reduce"), arrays, strict=True))
+                )
 
-        phases[broken] = dataclasses.replace(phases[broken], sends=lacking)
-        with pytest.raises(BrokenSchedule):
-            play(dataclasses.replace(schedule, phases=tuple(phases)))
-
-
-@pytest.mark.parametrize(("name", "kind"), PAIRS)
-def test_rounds_are_the_same_however_often_and_in_whichever_order_they_are_asked_for(name, kind):
-    dims = (3, 4) if name.startswith("torus") else (8,)
-    schedule = schedule_for(name, Pattern(kind, dims, perm=((0, 5), (5, 1))))
-    forward = list(schedule)
-    for number in range(schedule.rounds, 0, -1):
-        again, before = schedule.round(number), forward[number - 1]
-        assert again.span == before.span
-        for field, dtype in (("src", np.int64), ("dst", np.int64), ("chunk", np.int64), ("reduce", np.bool_)):
-            np.testing.assert_array_equal(getattr(again, field), getattr(before, field))
-            assert getattr(again, field).dtype == dtype
-            assert getattr(again, field).shape == (len(again),)
+            phases[broken] = dataclasses.replace(phases[broken], sends=lacking)
+            with pytest.raises(BrokenSchedule):
+                play(dataclasses.replace(schedule, phases=tuple(phases)))
 
 
-@pytest.mark.parametrize(("name", "kind"), PAIRS)
-@pytest.mark.parametrize("dims", [(8,), (7,), (2, 4), (4, 4), (3, 4, 2)])
-def test_phases_that_say_so_are_alike(name, kind, dims):
-    try:
-        schedule = ALGORITHMS[name].schedule(Pattern(kind, dims, perm=((0, 5), (5, 1))))
-    except Unsuited:
-        return
-    for phase in schedule.phases:
-        rounds = [phase.sends(number) for number in range(phase.rounds)]
-        shapes = {(sends.src.tobytes(), sends.dst.tobytes(), sends.span) for sends in rounds}
-        if phase.alike:
-            assert len(shapes) == 1
-        elif kind != "all_to_all":
-            assert len(shapes) > 1 or len(rounds) == 1
+def test_rounds_are_the_same_however_often_and_in_whichever_order_they_are_asked_for():
+    for name, kind in PAIRS:
+        dims = (3, 4) if name.startswith("torus") else (8,)
+        schedule = schedule_for(name, Pattern(kind, dims, perm=((0, 5), (5, 1))))
+        forward = list(schedule)
+        for number in range(schedule.rounds, 0, -1):
+            again, before = schedule.round(number), forward[number - 1]
+            assert again.span == before.span
+            for field, dtype in (
+                ("src", np.int64),
+                ("dst", np.int64),
+                ("chunk", np.int64),
+                ("reduce", np.bool_),
+            ):
+                np.testing.assert_array_equal(getattr(again, field), getattr(before, field))
+                assert getattr(again, field).dtype == dtype
+                assert getattr(again, field).shape == (len(again),)
+
+
+def test_phases_that_say_so_are_alike():
+    for (name, kind), dims in product(PAIRS, [(7,), (2, 4), (3, 4, 2)]):
+        try:
+            schedule = ALGORITHMS[name].schedule(Pattern(kind, dims, perm=((0, 5), (5, 1))))
+        except Unsuited:
+            continue
+        for phase in schedule.phases:
+            rounds = [phase.sends(number) for number in range(phase.rounds)]
+            shapes = {(sends.src.tobytes(), sends.dst.tobytes(), sends.span) for sends in rounds}
+            if phase.alike:
+                assert len(shapes) == 1
+            elif kind != "all_to_all":
+                assert len(shapes) > 1 or len(rounds) == 1
 
 
 @pytest.mark.parametrize("n", [2, 8, 16, 64])

@@ -125,7 +125,7 @@ def test_a_group_too_large_for_memory_is_refused_before_it_is_listed(name):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "dims",
-    [(2,), (5,), (6,), (3, 7), (65536,), (2, 32768), pytest.param((2**20,), marks=pytest.mark.slow)],
+    [(2,), (3, 7), (2, 32768)],
 )
 def test_there_is_always_an_algorithm(kind, dims):
     schedules = schedules_for(Pattern(kind, dims, perm=((0, 1),)))

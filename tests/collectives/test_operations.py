@@ -238,7 +238,7 @@ def test_jax_and_xla_refuse_these_dtypes_too(name, dtype):
         OPERATIONS[name](GROUP).check((4,), dtype, 2)
 
 
-SHAPES = ((), (4,), (6,), (0,), (3, 4), (4, 4), (4, 0), (4, 3, 8))
+SHAPES = ((), (4,), (0,), (3, 4), (4, 3, 8))
 PARAMETRISED = (
     *(AllGather(GROUP, axis, tiled) for axis in range(-3, 4) for tiled in (True, False)),
     *(PSumScatter(GROUP, axis, tiled) for axis in range(4) for tiled in (True, False)),
@@ -246,13 +246,12 @@ PARAMETRISED = (
 )
 
 
-@pytest.mark.parametrize("shapes", [SHAPES[1::2], pytest.param(SHAPES[::2], marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", [AllGather, PSumScatter, AllToAll])
-def test_parameters_are_refused_where_jax_refuses_them(kind, shapes):
+def test_parameters_are_refused_where_jax_refuses_them(kind):
     """Negative numbers elsewhere than in all_gather are left out: JAX 0.10 does not take them."""
     taken = 0
     for operation in (each for each in PARAMETRISED if isinstance(each, kind)):
-        for shape in shapes:
+        for shape in SHAPES:
             try:
                 expected = jax_result(operation, shape, "f32", 4).shape[1:]
             except (ValueError, IndexError, AssertionError):
@@ -267,7 +266,7 @@ def test_parameters_are_refused_where_jax_refuses_them(kind, shapes):
                 continue
             assert found == expected, (operation, shape)
             taken += found is not None
-    assert taken > (5 if (4,) in shapes else 0)
+    assert taken > 5
 
 
 def test_jax_gathers_and_scatters_no_empty_dimension():

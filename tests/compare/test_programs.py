@@ -15,7 +15,6 @@ from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import Optimizer, Training, with_backward
 from shardviz.targets import TARGETS
 from tests.compare.plans_by_hand import compare
-from tests.conftest import covering
 
 GATED = "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]"
 SIZES = "b=65536,d=1024,f=2048"
@@ -176,7 +175,9 @@ VOCABULARY = {
 }
 
 
-@pytest.mark.parametrize(("backward", "name"), covering([False, True], [*VOCABULARY]))
+@pytest.mark.parametrize(
+    ("backward", "name"), [(False, "softmax"), (True, "log-sum-exp"), (True, "cross entropy")]
+)
 def test_logits_stay_split_over_the_vocabulary(worker, name, backward):
     """The rows' largest elements and their sums are all that moves, as where the compilers decide."""
     text, specs, sizes, moves = VOCABULARY[name]

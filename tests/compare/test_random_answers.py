@@ -155,11 +155,11 @@ def corpus(worker: Worker, seed: str, count: int) -> Counter:
 
 
 def test_every_sentence_about_a_random_answer_is_true(worker):
-    codes = corpus(worker, "compare", 60)
-    assert len(codes) > 8, codes
+    codes = corpus(worker, "compare", 30)
+    assert len(codes) > 5, codes
 
 
 @pytest.mark.slow
 def test_every_sentence_about_many_random_answers_is_true(worker):
-    codes = corpus(worker, "compare at length", 400)
-    assert len(codes) > 16, codes
+    codes = corpus(worker, "compare at length", 160)
+    assert len(codes) > 10, codes

@@ -112,7 +112,6 @@ def test_lower_bounds_and_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("all_reduce", (8, 8, 8)),
         ("all_to_all", (8, 8, 8)),
-        ("all_reduce", (2,) * 8),
     ],
 )
 def test_large_comparisons_end(kind: str, dims: tuple[int, ...]) -> None:

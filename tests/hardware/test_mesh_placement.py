@@ -82,7 +82,7 @@ def clusters(most):
 @pytest.mark.parametrize("chip", TPUS)
 def test_every_mesh_on_every_small_slice_lies_as_jax_places_it(chip):
     compared = 0
-    for machine in clusters(32):
+    for machine in clusters(16):
         if machine.chip != chip:
             continue
         for sizes in (each for rank in (1, 2, 3) for each in meshes(machine.devices, rank)):
@@ -92,7 +92,7 @@ def test_every_mesh_on_every_small_slice_lies_as_jax_places_it(chip):
                 found = place_mesh(machine, Mesh(tuple(NAMES[: len(sizes)]), sizes))
                 assert found.placement.ids == theirs, (machine.name, sizes)
                 compared += 1
-    assert compared > 100
+    assert compared > 30
 
 
 def level(kind, size, bandwidth, name, hops=1):

@@ -99,7 +99,7 @@ MESHES = (
 )
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_what_is_read_moves_the_data_where_it_belongs(seed):
     rng = random.Random(seed)
     carried_out: dict[str, int] = {}
@@ -127,9 +127,9 @@ def test_what_is_read_moves_the_data_where_it_belongs(seed):
     assert sum(carried_out.values()) >= 20
 
 
-@pytest.mark.parametrize("start", range(5))
+@pytest.mark.parametrize("start", range(2))
 def test_matmuls(start):
-    """A seventh of the 1,452 matmuls on X=2, Y=4: specs as asked, and shapes that fit each operation."""
+    """Of the 1,452 matmuls one in 19 on X=2, Y=4: specs as asked, and shapes that fit each operation."""
     combinations = list(itertools.product(MATRIX, MATRIX, (None, *MATRIX)))[start * 7 :: 37]
     for a, w, out in combinations:
         first, second = PartitionSpec(a), PartitionSpec(w)

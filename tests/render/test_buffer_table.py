@@ -148,7 +148,7 @@ def test_slots_without_any_element(run_of: RunOf) -> None:
 LARGE = (*range(10**18, 10**18 + 8),)
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 100])
+@pytest.mark.parametrize("width", [40, 80])
 @pytest.mark.parametrize(
     ("question", "dtype"),
     [
@@ -285,7 +285,7 @@ WIDE = [
 
 
 @pytest.mark.parametrize("question", WIDE, ids=[" ".join(map(str, case[:2])) for case in WIDE])
-@pytest.mark.parametrize("width", [40, 41, 57, 80, 120, 200])
+@pytest.mark.parametrize("width", [40, 57, 120])
 def test_no_row_is_wider_than_the_page(run_of: RunOf, question: tuple[object, ...], width: int) -> None:
     run = run_of(*question)
     for number in range(len(run.frames)):

@@ -116,7 +116,7 @@ def test_narrow_pages_have_fewer_figures() -> None:
     assert "by mesh axis  share  exposed    sent" in lines
 
 
-@pytest.mark.parametrize("width", [20, 30, 40, 60, 72, 80, 100, 200])
+@pytest.mark.parametrize("width", [20, 40, 80])
 @pytest.mark.parametrize("machine", ["", "v5e:2x4"])
 def test_no_operation_is_cut_and_no_line_is_too_long(width: int, machine: str) -> None:
     for text in (PROGRAM, LAYERS):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from shardviz.hardware.topology import Switch, Topology, topology_for
 from shardviz.render.rounds.device_map import DeviceMap, device_map
 
@@ -14,7 +12,7 @@ TOPOLOGIES = [
     *((None, dims) for dims in ((2, 4), (3, 3), (4, 2), (1, 5), (2, 3, 4))),
     *(("line", dims) for dims in ((2, 4), (3, 3))),
 ]
-COLUMNS = (1, 2, 3, 5, 9, 30)
+COLUMNS = (1, 3, 9)
 
 
 def drawn(text: str | None, dims: tuple[int, ...], columns: int) -> tuple[Topology, DeviceMap]:
@@ -29,27 +27,27 @@ def pairs(found: DeviceMap) -> set[tuple[int, int]]:
     return {ends for pair in gaps if pair for ends in (pair, pair[::-1])}
 
 
-@pytest.mark.parametrize(("text", "dims"), TOPOLOGIES)
-def test_everyone_stands_somewhere_once(text, dims):
-    for columns in COLUMNS:
-        topology, found = drawn(text, dims, columns)
-        places = {
-            (row, column): found.member(row, column)
-            for row in range(found.rows)
-            for column in range(found.columns)
-        }
-        there = [member for member in places.values() if member is not None]
-        assert sorted(there) == [*range(topology.devices)]
-        assert all(places[found.place(member)] == member for member in there)
+def test_everyone_stands_somewhere_once():
+    for text, dims in TOPOLOGIES:
+        for columns in COLUMNS:
+            topology, found = drawn(text, dims, columns)
+            places = {
+                (row, column): found.member(row, column)
+                for row in range(found.rows)
+                for column in range(found.columns)
+            }
+            there = [member for member in places.values() if member is not None]
+            assert sorted(there) == [*range(topology.devices)]
+            assert all(places[found.place(member)] == member for member in there)
 
 
-@pytest.mark.parametrize(("text", "dims"), TOPOLOGIES)
-def test_every_link_is_drawn_and_no_other(text, dims):
-    for columns in COLUMNS:
-        topology, found = drawn(text, dims, columns)
-        links = {topology.ends(link) for link in range(topology.links)}
-        far = {ends for ends in links if len(dims) > 2 and abs(ends[0] - ends[1]) >= dims[-1] * dims[-2]}
-        assert pairs(found) == links - far
+def test_every_link_is_drawn_and_no_other():
+    for text, dims in TOPOLOGIES:
+        for columns in COLUMNS:
+            topology, found = drawn(text, dims, columns)
+            links = {topology.ends(link) for link in range(topology.links)}
+            far = {ends for ends in links if len(dims) > 2 and abs(ends[0] - ends[1]) >= dims[-1] * dims[-2]}
+            assert pairs(found) == links - far
 
 
 def test_a_ring_is_a_loop_of_two_rows_if_they_fit():

@@ -199,31 +199,31 @@ def test_boxes_and_links_use_the_room_that_they_have(run_of):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", range(1, 10))
-def test_every_algorithm_is_drawn(run_of, kind, size):
+def test_every_algorithm_is_drawn(run_of, kind):
     """At every size and on every topology, lines are as wide as the picture says, boxes closed."""
-    perm = tuple((member, (member + 1) % size) for member in range(size))
-    parameters = {"ppermute": {"perm": perm}, "pbroadcast": {"source": 0}}.get(NAMES[kind], {})
-    pattern = Pattern(kind, (size,), perm if kind == "permute" else ())
-    for schedule in schedules_for(pattern):
-        topology = (None, "line", "switch")[(size + len(schedule.algorithm)) % 3]
-        shard = size * schedule.chunks
-        # With numbers where they are few, else chunks alone.
-        values = [number % 7 for number in range(size * shard)] if size < 4 else size * shard
-        run = run_of(
-            NAMES[kind],
-            f"i={size}",
-            values,
-            schedule.algorithm,
-            shard=(shard,),
-            topology=topology,
-            **parameters,
-        )
-        found = picture(run, (schedule.rounds + 1) // 2, 60, 20)
-        lines = [found.line(y, 0, found.width) for y in range(found.height)]
-        assert all(line.cell_len <= found.width for line in lines)
-        text = "\n".join(line.plain for line in lines)
-        assert text.count("┌") == text.count("└") == size
+    for size in (1, 2, 3, 5, 8):
+        perm = tuple((member, (member + 1) % size) for member in range(size))
+        parameters = {"ppermute": {"perm": perm}, "pbroadcast": {"source": 0}}.get(NAMES[kind], {})
+        pattern = Pattern(kind, (size,), perm if kind == "permute" else ())
+        for schedule in schedules_for(pattern):
+            topology = (None, "line", "switch")[(size + len(schedule.algorithm)) % 3]
+            shard = size * schedule.chunks
+            # With numbers where they are few, else chunks alone.
+            values = [number % 7 for number in range(size * shard)] if size < 4 else size * shard
+            run = run_of(
+                NAMES[kind],
+                f"i={size}",
+                values,
+                schedule.algorithm,
+                shard=(shard,),
+                topology=topology,
+                **parameters,
+            )
+            found = picture(run, (schedule.rounds + 1) // 2, 60, 20)
+            lines = [found.line(y, 0, found.width) for y in range(found.height)]
+            assert all(line.cell_len <= found.width for line in lines)
+            text = "\n".join(line.plain for line in lines)
+            assert text.count("┌") == text.count("└") == size
 
 
 def test_a_line_is_the_same_wherever_it_is_cut(run_of):

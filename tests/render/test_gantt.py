@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from shardviz.cli.streams import STAND_INS
-from shardviz.render.palette import ANSI, PLAIN, TRUECOLOR
+from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.times.gantt import Gantt, legend
 from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow, ticks
 from tests.render.timelines import LAYER, MS, long_timeline
@@ -49,15 +50,13 @@ def test_nothing_waits_while_another_row_computes() -> None:
     assert "░" not in first[column : column + 50]
 
 
-@pytest.mark.parametrize("width", [40, 80, 120, 300])
-@pytest.mark.parametrize("palette", [PLAIN, ANSI, TRUECOLOR])
-@pytest.mark.parametrize("zoom", [1, 0.1, 1e-6])
-def test_a_line_is_as_wide_as_the_page_and_can_be_written_in_ascii(width, palette, zoom) -> None:
-    for rows in (ROWS, TimelineRows(long_timeline(500))):
-        window = TimeWindow.whole(rows.timeline.drawn_seconds).zoom(zoom, 0.3)
-        lines = [*gantt_lines(rows, width, palette, window), *legend(rows, width, palette)]
-        assert all(line.cell_len <= width for line in lines)
-        assert {c for line in lines for c in line.plain if not c.isascii()} <= set(STAND_INS)
+def test_a_line_is_as_wide_as_the_page_and_can_be_written_in_ascii() -> None:
+    for width, palette, zoom in product([40, 120], [PLAIN, TRUECOLOR], [1, 0.1, 1e-6]):
+        for rows in (ROWS, TimelineRows(long_timeline(500))):
+            window = TimeWindow.whole(rows.timeline.drawn_seconds).zoom(zoom, 0.3)
+            lines = [*gantt_lines(rows, width, palette, window), *legend(rows, width, palette)]
+            assert all(line.cell_len <= width for line in lines)
+            assert {c for line in lines for c in line.plain if not c.isascii()} <= set(STAND_INS)
 
 
 @pytest.mark.parametrize("width", [40, 97, 300])

@@ -57,7 +57,7 @@ def canvas_of(question, width=84, height=30, kind=BlockCells) -> LayoutCanvas:
     )
 
 
-@pytest.mark.parametrize(("width", "height"), [(48, 17), (84, 30), (156, 57)])
+@pytest.mark.parametrize(("width", "height"), [(48, 17), (156, 57)])
 @pytest.mark.parametrize("specs", ["_X,XY->XY", "X_,_X->__", "__,XY->(XY)_"])
 def test_arrays_of_one_shape_have_boxes_of_one_size(specs, width, height):
     canvas = canvas_of(("ij,jk->ik", "X=2,Y=2", specs), width, height).grown(width, height)
@@ -76,24 +76,6 @@ def text_of(canvas, width=84, cursor=None):
 
 
 LOOKS = [
-    (
-        "all fits: as explain draws it",
-        (MATMUL, 84, 30, BlockCells),
-        """
-        A[b_X, d_Y]                    ·  W[d_Y, f]         →  Out[b_X, f]
-             d 2048
-              Y0    Y1    Y2    Y3                f 8192            f 8192
-        b 8 ┌─────┬─────┬─────┬─────┐     d 2048 ┌───────┐     b 8 ┌───────────┐
-         X0 │ α 0 │ β 1 │ γ 2 │ δ 3 │         Y0 │ ι 0,4 │      X0 │ ν 0,1,2,3 │
-            ├─────┼─────┼─────┼─────┤            ├───────┤         ├───────────┤
-         X1 │ ε 4 │ ζ 5 │ η 6 │ θ 7 │         Y1 │ κ 1,5 │      X1 │ ξ 4,5,6,7 │
-            └─────┴─────┴─────┴─────┘            ├───────┤         └───────────┘
-                                              Y2 │ λ 2,6 │
-                                                 ├───────┤
-                                              Y3 │ μ 3,7 │
-                                                 └───────┘
-        """,
-    ),
     (
         "on few columns and lines: below one another, without lines between the rows",
         (MATMUL, 44, 16, BlockCells),
@@ -257,7 +239,7 @@ def test_all_lines_of_the_cells_of_a_marked_device_are_lit():
 
 
 @pytest.mark.parametrize(("question", "kind"), ALL)
-@pytest.mark.parametrize(("width", "height"), [(84, 30), (40, 9), (156, 56)])
+@pytest.mark.parametrize(("width", "height"), [(84, 30), (40, 9)])
 def test_every_cell_is_where_it_is_drawn(question, kind, width, height):
     canvas = canvas_of(question, width, height, kind).grown(width, height)
     for cursor in cursors(canvas):
@@ -295,7 +277,7 @@ def test_cells_grow_to_the_room_that_there_is():
 
 
 @pytest.mark.parametrize(("question", "kind"), ALL)
-@pytest.mark.parametrize(("width", "height"), [(84, 30), (120, 36), (156, 57), (300, 90)])
+@pytest.mark.parametrize(("width", "height"), [(84, 30), (300, 90)])
 def test_what_grows_stays_within_its_room(question, kind, width, height):
     before = canvas_of(question, width, height, kind)
     after = before.grown(width, height)
@@ -385,21 +367,6 @@ def drawn(layout: Layout, width: int) -> str:
 
 PICTURES = [
     (
-        "both dimensions",
-        layout_of((8, 2048), "X=2,Y=4", "A[b_X, d_Y]"),
-        80,
-        """
-        A[b_X, d_Y]
-             d 2048
-              Y0    Y1    Y2    Y3
-        b 8 ┌─────┬─────┬─────┬─────┐
-         X0 │ α 0 │ β 1 │ γ 2 │ δ 3 │
-            ├─────┼─────┼─────┼─────┤
-         X1 │ ε 4 │ ζ 5 │ η 6 │ θ 7 │
-            └─────┴─────┴─────┴─────┘
-        """,
-    ),
-    (
         "replicas stand in one cell",
         layout_of((2048, 8192), "X=2,Y=4", "W[d_Y, f]"),
         40,
@@ -468,20 +435,6 @@ PICTURES = [
         """,
     ),
     (
-        "rank 3 in slices",
-        layout_of((4, 8, 2048), "X=2,Y=4", "A[h_X, b, d_Y]"),
-        80,
-        """
-        A[h_X, b, d_Y]
-        h 0:2 X0                        h 2:4 X1
-             d 2048                          d 2048
-              Y0    Y1    Y2    Y3            Y0    Y1    Y2    Y3
-        b 8 ┌─────┬─────┬─────┬─────┐   b 8 ┌─────┬─────┬─────┬─────┐
-            │ α 0 │ β 1 │ γ 2 │ δ 3 │       │ ε 4 │ ζ 5 │ η 6 │ θ 7 │
-            └─────┴─────┴─────┴─────┘       └─────┴─────┴─────┴─────┘
-        """,
-    ),
-    (
         "two axes on one dimension, labels shortened to fit",
         layout_of((4096, 8192), "X=2,Y=4", "A[b, d_XY]"),
         40,
@@ -492,28 +445,6 @@ PICTURES = [
         b 4096 ┌───┬───┬───┬───┬───┬───┬───┬───┐
                │ 0 │ 1 │ 2 │ 3 │ 4 │ 5 │ 6 │ 7 │
                └───┴───┴───┴───┴───┴───┴───┴───┘
-        """,
-    ),
-    (
-        "131,072 devices",
-        layout_of((4096, 8192), "data=1024,model=16,x=8", "A[b_{data}, d_{model}]"),
-        80,
-        """
-        A[b_{data}, d_{model}]
-                   d 8192
-                         model 0              model 1         …        model 15
-           b 4096 ┌────────────────────┬────────────────────┬───┬────────────────────┐
-           data 0 │ α 0,1,2,3,4,5,6,7  │       β 8–15       │ … │     π 120–127      │
-                  ├────────────────────┼────────────────────┼───┼────────────────────┤
-           data 1 │     ρ 128–135      │     σ 136–143      │ … │     θ₁ 248–255     │
-                  ├────────────────────┼────────────────────┼───┼────────────────────┤
-           data 2 │     ι₁ 256–263     │     κ₁ 264–271     │ … │     ω₁ 376–383     │
-                  ├────────────────────┼────────────────────┼───┼────────────────────┤
-           data 3 │     α₂ 384–391     │     β₂ 392–399     │ … │     π₂ 504–511     │
-                ⋮ │         ⋮          │         ⋮          │ … │         ⋮          │
-        data 1023 │ α₆₈₂ 130944–130951 │ β₆₈₂ 130952–130959 │ … │ π₆₈₂ 131064–131071 │
-                  └────────────────────┴────────────────────┴───┴────────────────────┘
-        some of 1024×16 blocks
         """,
     ),
     (
@@ -565,7 +496,7 @@ def test_device_order_shows_in_the_cells() -> None:
         ((40, 64, 64), "X=40,Y=2", "X_Y"),
     ],
 )
-@pytest.mark.parametrize("width", [40, 52, 60, 80, 100, 120])
+@pytest.mark.parametrize("width", [40, 60, 100])
 def test_every_cell_of_an_array_has_its_glyph_or_none_has(
     shape: tuple[int, ...], mesh: str, spec: str, width: int
 ) -> None:
@@ -671,7 +602,7 @@ def test_no_line_is_wider_than_the_page(layout: Layout, width: int) -> None:
 
 
 @given(layouts())
-@examples(200)
+@examples(100)
 def test_every_cell_names_the_devices_that_hold_its_block(layout: Layout) -> None:
     held: dict[tuple[tuple[int, ...], int], list[int]] = {}
     for position in range(len(layout)):

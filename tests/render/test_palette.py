@@ -11,11 +11,11 @@ PALETTES = [TRUECOLOR, ANSI]
 
 
 @pytest.mark.parametrize("palette", PALETTES)
-@pytest.mark.parametrize("columns", [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64])
-def test_neighbouring_shards_differ(palette: Palette, columns: int) -> None:
-    for number in range(4 * columns):
-        assert palette.shard(number).bgcolor != palette.shard(number + 1).bgcolor
-        assert palette.shard(number).bgcolor != palette.shard(number + columns).bgcolor
+def test_neighbouring_shards_differ(palette: Palette) -> None:
+    for columns in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64):
+        for number in range(4 * columns):
+            assert palette.shard(number).bgcolor != palette.shard(number + 1).bgcolor
+            assert palette.shard(number).bgcolor != palette.shard(number + columns).bgcolor
 
 
 @pytest.mark.parametrize("palette", PALETTES)

@@ -47,48 +47,6 @@ def explained(question: tuple[str, str | None, str], width: int) -> str:
 
 EXPLANATIONS = [
     (
-        "both operands split, 80 columns",
-        BOTH,
-        80,
-        """
-        bd,df->bf  mesh X=2, Y=4, 8 devices
-
-        A[b_X, d_Y]                    ·  W[d_Y, f]         →  Out[b_X, f]
-             d 2048
-              Y0    Y1    Y2    Y3                f 8192            f 8192
-        b 8 ┌─────┬─────┬─────┬─────┐     d 2048 ┌───────┐     b 8 ┌───────────┐
-         X0 │ α 0 │ β 1 │ γ 2 │ δ 3 │         Y0 │ ι 0,4 │      X0 │ ν 0,1,2,3 │
-            ├─────┼─────┼─────┼─────┤            ├───────┤         ├───────────┤
-         X1 │ ε 4 │ ζ 5 │ η 6 │ θ 7 │         Y1 │ κ 1,5 │      X1 │ ξ 4,5,6,7 │
-            └─────┴─────┴─────┴─────┘            ├───────┤         └───────────┘
-                                              Y2 │ λ 2,6 │
-                                                 ├───────┤
-                                              Y3 │ μ 3,7 │
-                                                 └───────┘
-
-        A[b_X, d_Y]  bf16  8×2048 → 4×512 per device        4 KiB   not replicated
-        W[d_Y, f]    bf16  2048×8192 → 512×8192 per device  8 MiB   2 copies
-        Out[b_X, f]  bf16  8×8192 → 4×8192 per device       64 KiB  4 copies
-
-        plan  case 3 over Y
-         case 3: both operands shard the contracted dimension over the same axis;
-         textbook: multiply, then add partial sums
-         1  einsum bd,df->bf  → Out[b_X, f]{U_Y}  8.07 MiB of HBM  10.3 µs  HBM
-            Every device multiplies its A[4×512] by its W[512×8192] locally; each covers
-            1/4 of d, so the result is a partial sum over Y.
-         2  psum Out over Y   → Out[b_X, f]           96 KiB sent     4 µs  latency
-            Each of the 4 devices along Y holds a partial sum of Out: they are added,
-            and every device gets the total; each sends 2×3/4 of 65,536 bytes = 98,304.
-            a ring of 4 along Y, both directions: twice 3/4 of 64 KiB over 2 × 45 GB/s;
-            or twice 2 hops of 1 µs, if longer
-         1 collective; each device sends 98,304 bytes (96 KiB)
-         The work is divided as the given arrays are, as compilers and textbooks do.
-         A plan that divides the work differently is 22 % faster (38 % more bytes, 50 %
-         more memory): each device moves 47 % less through HBM.
-            all_gather A X, psum Out Y, all_to_all Out X
-        """,
-    ),
-    (
         "both operands split, 40 columns",
         BOTH,
         40,
@@ -161,38 +119,6 @@ EXPLANATIONS = [
         """,
     ),
     (
-        "nothing to do, 120 columns",
-        ("bd,df->bf", "X_,_Y->XY", "b=8,d=2048,f=8192"),
-        120,
-        """
-        bd,df->bf  mesh X=2, Y=4, 8 devices
-
-        A[b_X, d]          ·  W[d, f_Y]                                 →  Out[b_X, f_Y]
-                                      f 8192                                    f 8192
-             d 2048                     Y0      Y1      Y2      Y3               Y0    Y1    Y2    Y3
-        b 8 ┌───────────┐     d 2048 ┌───────┬───────┬───────┬───────┐     b 8 ┌─────┬─────┬─────┬─────┐
-         X0 │ α 0,1,2,3 │            │ γ 0,4 │ δ 1,5 │ ε 2,6 │ ζ 3,7 │      X0 │ η 0 │ θ 1 │ ι 2 │ κ 3 │
-            ├───────────┤            └───────┴───────┴───────┴───────┘         ├─────┼─────┼─────┼─────┤
-         X1 │ β 4,5,6,7 │                                                   X1 │ λ 4 │ μ 5 │ ν 6 │ ξ 7 │
-            └───────────┘                                                      └─────┴─────┴─────┴─────┘
-
-        A[b_X, d]      bf16  8×2048 → 4×2048 per device        16 KiB  4 copies
-        W[d, f_Y]      bf16  2048×8192 → 2048×2048 per device  8 MiB   2 copies
-        Out[b_X, f_Y]  bf16  8×8192 → 4×2048 per device        16 KiB  not replicated
-
-        plan  case 1
-         case 1: no axis shards the contracted dimension; textbook: multiply
-         1  einsum bd,df->bf  → Out[b_X, f_Y]  8.03 MiB of HBM  10.3 µs  HBM
-            Every device multiplies its A[4×2048] by its W[2048×2048] and holds its shard of Out: nothing is
-            sent.
-         no collective: nothing is sent
-         The work is divided as the given arrays are, as compilers and textbooks do.
-         A plan that divides the work differently is 30 % faster (24 KiB sent, where this plan sends
-         nothing, 50 % more memory): each device moves 49 % less through HBM.
-            all_to_all A X, psum_scatter Out X
-        """,
-    ),
-    (
         "a chain, 120 columns",
         CHAIN,
         120,
@@ -262,7 +188,7 @@ def test_explanation(question: tuple[str, str | None, str], width: int, expected
     assert explained(question, width).partition("\n\ntime  ")[0] == dedent(expected).strip("\n")
 
 
-@pytest.mark.parametrize("width", [40, 80, 120, 200])
+@pytest.mark.parametrize("width", [40, 120])
 @pytest.mark.parametrize("question", [BOTH, CHAIN, ("A[B_X, D] * W[D, F_X] -> Out[B, F_X]", None, "")])
 def test_no_line_is_wider_than_the_page(question: tuple[str, str | None, str], width: int) -> None:
     assert max(map(len, explained(question, width).splitlines())) <= width
@@ -417,22 +343,6 @@ RANKINGS = [
         2  ★  X_,_(XY)->_(XY)  6.17 µs  HBM    16 KiB  4.03 MiB  33.6 MFLOP
         ★ Pareto-optimal: nothing faster uses less memory. Per device, on v5e, assumed.
         79 more shardings: --limit 81 or --json shows all.
-        """,
-    ),
-    (
-        "40 columns",
-        40,
-        2,
-        """
-        bd,df->bf  mesh X=2, Y=4, 8 devices
-
-              specs               time    sent
-        1  ★  __,_(XY)->_(XY)  5.17 µs     0 B
-        2  ★  X_,_(XY)->_(XY)  6.17 µs  16 KiB
-        ★ Pareto-optimal: nothing faster uses
-        less memory. Per device, on v5e,
-        assumed. 79 more shardings: --limit 81
-        or --json shows all.
         """,
     ),
 ]

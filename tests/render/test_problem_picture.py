@@ -207,7 +207,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-@pytest.mark.parametrize("width", [35, 39, 79])
+@pytest.mark.parametrize("width", [35])
 def test_no_text_leaves_the_panel_or_moves_the_cursor(text, width):
     picture = picture_of(ProblemForm(einsum=text, mesh=text, specs=(text, "Y_", "X_"), targets=text), width)
     for y in range(picture.height):

@@ -83,14 +83,12 @@ def test_the_result_of_a_reduction_is_one_copy() -> None:
     assert made.final.tolist() == [4, 6, 12, 14]
 
 
-@pytest.mark.parametrize("name", ["psum", "pmean", "pmax", "pmin"])
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 6, 7, 8, 12])
-@pytest.mark.parametrize("elements", [1, 2, 3, 5, 8, 11])
-def test_no_round_of_a_reduction_moves_an_empty_chunk(name: str, size: int, elements: int) -> None:
-    walked = walk(name, f"i={size}", shape=str(size * elements))
-    for frame in walked.frames:
-        for member in range(size):
-            assert all(len(piece.values) for piece in frame.pieces(member))
+@pytest.mark.parametrize("size", [1, 3, 4, 7, 12])
+def test_no_round_of_a_reduction_moves_an_empty_chunk(size: int) -> None:
+    for elements in (1, 2, 3, 5, 8, 11):
+        for frame in walk("psum", f"i={size}", shape=str(size * elements)).frames:
+            for member in range(size):
+                assert all(len(piece.values) for piece in frame.pieces(member))
 
 
 def test_numbers_that_nobody_gave_are_examples() -> None:

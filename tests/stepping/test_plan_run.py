@@ -17,8 +17,7 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.stepping.plan_run import PlanRun, small_run
 from shardviz.targets import TARGETS
-from tests.conftest import one_in
-from tests.stepping.test_plan_step import MATRIX_SPECS
+from tests.conftest import MATRIX_SPECS, one_in
 
 LAYERS = Path(shardviz.__file__).parent / "forms/examples/layers.toml"
 EXAMPLES = {each["name"]: each for each in tomllib.loads(LAYERS.read_text())["example"]}
@@ -36,7 +35,7 @@ def asked(run: PlanRun, worker: shardviz.compiler.worker.Worker) -> tuple[str, s
     return result.verdict, result.note
 
 
-@pytest.mark.parametrize("result", one_in(4, MATRIX_SPECS))
+@pytest.mark.parametrize("result", ["Y_", "_(YX)"])
 def test_all_plans_of_a_matmul_end_in_jaxs_product(result: str) -> None:
     ops = set()
     product = None

@@ -24,9 +24,7 @@ from shardviz.stepping.collective_run import compare_with_jax, run_on
 from shardviz.stepping.plan_step import collective_steps, question_of_step
 from shardviz.stepping.question import counted
 from shardviz.targets import TARGETS
-from tests.conftest import one_in
-
-MATRIX_SPECS = ("__", "X_", "Y_", "_X", "_Y", "XY", "YX", "(XY)_", "(YX)_", "_(XY)", "_(YX)")
+from tests.conftest import MATRIX_SPECS
 
 
 def planned(specs: str, sizes: str = "b=8,d=8,f=8", mesh: str = "X=2,Y=4") -> Plan:
@@ -50,7 +48,7 @@ def whole(layout: Layout, shards: np.ndarray) -> np.ndarray:
     return total
 
 
-@pytest.mark.parametrize("result", one_in(3, ["__", "XY", "(XY)_", "_(YX)", "YX"]))
+@pytest.mark.parametrize("result", ["XY", "_(YX)"])
 def test_every_step_keeps_the_array(result: str) -> None:
     seen = set()
     followed = gathered = 0

@@ -194,10 +194,9 @@ def step(weights, x):
     ("function", "arrays", "donate"),
     [
         (step, (((6, 4096, 4096), P(None, "X", None)), ((16384, 4096), P("X", None))), (0,)),
-        (lambda a, b: a @ b, (((8192, 8192), P("X", None)), ((8192, 8192), P(None, "X"))), ()),
         (lambda a: jnp.sort(a, axis=0), (((16384, 4096), P("X", None)),), ()),
     ],
-    ids=["train step", "matmul", "sort"],
+    ids=["train step", "sort"],
 )
 def test_libtpu_counts_nearly_the_same(function, arrays, donate):
     """`memory_analysis` also counts what lies on the chip, at most 128 MiB on v5e."""

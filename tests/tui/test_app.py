@@ -11,14 +11,12 @@ from shardviz.forms.form import SCREENS, ProblemForm
 from shardviz.forms.state_file import load_session
 from shardviz.tui.registry import AREAS, COMMANDS
 from shardviz.tui.session import KEEP_AFTER_S
-from tests.conftest import covering, one_in
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded
 
-"""Before the fixture takes it away."""
 
-
-@pytest.mark.parametrize("size", one_in(3, SIZES))
+@pytest.mark.parametrize("size", one_in(2, ["small", "wide"]))
 def test_the_first_screen(size):
     async def script(pilot):
         check_snapshot(f"app-{size}", text_of(pilot.app))
@@ -80,32 +78,13 @@ def test_every_command_runs_wherever_one_is(area):
     drive(script, SIZES["usual"])
 
 
-def test_a_window_may_change_its_size_at_any_time():
-    async def script(pilot):
-        app = pilot.app
-        await pilot.press("3", "space")
-        for size in ((40, 15), (200, 60), (30, 8), (80, 24), (120, 36)):
-            await pilot.resize_terminal(*size)
-            await pilot.pause()
-            await until(pilot, lambda lines=size[1]: text_of(app).count("\n") + 1 == lines)
-            lines = text_of(app).split("\n")
-            assert max(map(len, lines)) <= size[0]
-            assert ("needs" in text_of(app)) == (size == (30, 8))
-        assert "round" in text_of(app)
-
-    drive(script, draft=ProblemForm(sizes="b=4,d=8,f=8"))
-
-
-@pytest.mark.parametrize(
-    ("mesh", "screen"), covering(["X=2,Y=4", "X=32,Y=16", "X=256,Y=256"], ["layout", "plan", "step"])
-)
-def test_meshes_of_any_size_open(mesh, screen):
+def test_the_plan_of_65536_devices_opens():
     async def script(pilot):
         await pilot.press("p", "right", "p", "right", "down")
         await pilot.pause()
-        assert mesh.replace(",", "  ") in text_of(pilot.app)
+        assert "X=256  Y=256" in text_of(pilot.app)
 
-    drive(script, draft=ProblemForm(mesh=mesh), screen=screen)
+    drive(script, draft=ProblemForm(mesh="X=256,Y=256"), screen="plan")
 
 
 def test_an_error_stands_in_its_field_and_the_picture_stays():
@@ -183,30 +162,9 @@ def test_a_part_whose_handler_fails_goes_on(monkeypatch):
     drive(script)
 
 
-def test_the_last_session_comes_back():
-    async def first(pilot):
-        await pilot.press("+", "2")
-        await pilot.pause()
-
-    async def second(pilot):
-        app = pilot.app
-        restore = next(command for command in COMMANDS if command.name == "restore")
-        await app.action_run_command(restore)
-        await pilot.pause()
-        assert app.state.resolved.draft.mesh == "X=4,Y=4"
-        assert app.pane.area == "plan"
-        await pilot.press("u")
-        await pilot.pause()
-        assert app.state.resolved.draft == ProblemForm()
-
-    drive(first)
-    assert load_session().draft.mesh == "X=4,Y=4"
-    drive(second)
-
-
 def test_undo_and_redo_go_on_after_a_restart():
     async def first(pilot):
-        await pilot.press("plus", "plus", "u")
+        await pilot.press("plus", "plus", "u", "2")
         await pilot.pause()
         assert pilot.app.state.history.draft.mesh == "X=4,Y=4"
 
@@ -222,6 +180,7 @@ def test_undo_and_redo_go_on_after_a_restart():
         await pilot.press("minus")
         here = state.history.draft
         await pilot.app.action_restore()
+        assert pilot.app.pane.area == "plan"
         await pilot.press("U")
         assert state.history.draft.mesh == "X=8,Y=4"
         await pilot.press("u", "u", "u")
@@ -259,7 +218,7 @@ def test_what_is_said_in_passing():
 
 def test_all_tabs_are_seen_and_where_there_is_room_all_keys():
     async def script(pilot):
-        for width in (40, 44, 60, 77, 80, 120):
+        for width in (40, 77, 120):
             await pilot.resize_terminal(width, 24)
             await pilot.pause()
             lines = text_of(pilot.app).splitlines()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+from itertools import product
 from pathlib import Path
-
-import pytest
 
 from shardviz.cli.group import COMMANDS as COMMAND_LINE
 from shardviz.cli.group import command_named, run
@@ -15,7 +14,6 @@ from shardviz.forms.form import SCREENS, ProblemForm
 from shardviz.tui.dialogs.export import strips_of
 from shardviz.tui.own_keys import NAMED
 from shardviz.tui.registry import AREAS, COMMANDS, textual_name
-from tests.conftest import one_in
 from tests.tui.conftest import SIZES, drive, text_of, until
 
 ROOT = Path(__file__).parents[2]
@@ -115,7 +113,7 @@ CHECKLIST = {
         "tests/tui/test_player.py::test_playing_stops_at_the_last_round_and_starts_over",
         "tests/tui/test_player.py::test_stepping_pauses_and_stays_among_the_rounds",
         "tests/tui/test_player.py::test_speeds_double_and_end",
-        "tests/tui/test_step_pane.py::test_every_command_has_a_key_that_runs_it_at_any_time",
+        "tests/tui/test_app.py::test_every_command_runs_wherever_one_is",
     ),
     "undo and reset": (
         "tests/tui/test_app.py::test_undo_and_redo_go_on_after_a_restart",
@@ -204,9 +202,9 @@ def test_f1_is_about_the_part_that_has_the_keys():
         for number, area in enumerate(SCREENS, 1):
             await pilot.press(str(number), "f1")
             assert f"Help: {AREAS[area]}" in text_of(pilot.app)
-            await pilot.press("f1", "p", "f1")
-            assert "Help: Problem" in text_of(pilot.app)
             await pilot.press("f1")
+        await pilot.press("p", "f1")
+        assert "Help: Problem" in text_of(pilot.app)
 
     drive(script)
 
@@ -250,10 +248,10 @@ def test_a_wider_window_has_more_side_by_side():
     drive(script)
 
 
-@pytest.mark.parametrize("size", one_in(2, {**SIZES, "large": (200, 60)}.values()), ids=str)
-def test_every_screen_fits_at_every_size(size):
+def test_every_screen_fits_at_every_size():
     async def script(pilot):
-        for area in SCREENS:
+        for size, area in product([*SIZES.values(), (200, 60)], SCREENS):
+            await pilot.resize_terminal(*size)
             await pilot.app.action_show(area)
             await pilot.pause()
             lines = text_of(pilot.app).split("\n")
@@ -263,4 +261,4 @@ def test_every_screen_fits_at_every_size(size):
             tabs = next(line for line in lines if re.search(r"4 ?Compiler", line))
             assert re.search(r"1 ?Layout.*5 ?Time", tabs)
 
-    drive(script, size, draft=NO_COMPILER)
+    drive(script, draft=NO_COMPILER)

@@ -12,7 +12,7 @@ NONE = ProblemForm(targets="none")
 FOUR = ProblemForm(specs=("X_Y", "Y_", "X_"), targets="none")
 
 
-@pytest.mark.parametrize("size", one_in(3, SIZES))
+@pytest.mark.parametrize("size", one_in(2, ["small", "wide"]))
 def test_it_looks_like_this(size):
     async def script(pilot):
         await pilot.press(":", *"psum")

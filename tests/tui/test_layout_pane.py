@@ -45,7 +45,7 @@ def lay_out(script, size=SIZES["wide"], draft=NONE):
 
 
 @pytest.mark.parametrize(("name", "keys"), [("arrays", ["right"]), ("devices", ["v", "down", "right"])])
-@pytest.mark.parametrize("size", one_in(3, SIZES.values()), ids=SIZES)
+@pytest.mark.parametrize("size", one_in(2, [SIZES["small"], SIZES["wide"]]), ids=["small", "wide"])
 def test_it_looks_like_this(size, name, keys, request):
     async def script(pilot):
         await pilot.press(*keys)

@@ -25,11 +25,8 @@ PICKED = [
     ("dtype", ["down", "enter"], "f32"),
     ("dtype", [*"e4m3b11", "enter"], "f8e4m3b11fnuz"),
     ("dtype", [*"int8", "escape"], "bf16"),
-    ("dtype", [*"f16", "enter"], "f16"),
-    ("machine", [*"v5p", "enter"], "v5p:2x2x2"),
     ("machine", [*"2*v5e:2x2", "enter"], "2*v5e:2x2"),
     ("machine", [*"tpu v4", "enter"], "v4:2x2x2"),
-    ("targets", [*"shardy", "enter"], "cpu"),
     ("targets", [*"h100", "enter"], "shardy,cpu,h100:8"),
     ("targets", [*"2*v5e:2x2", "enter"], "shardy,cpu,2*v5e:2x2"),
     ("targets", ["enter"], "shardy,cpu,real"),
@@ -75,7 +72,7 @@ def test_a_key_takes_the_next_theme():
     drive(script)
 
 
-@pytest.mark.parametrize("size", one_in(3, SIZES))
+@pytest.mark.parametrize("size", one_in(2, ["small", "wide"]))
 def test_lists_as_they_look(size):
     async def script(pilot):
         for field in ("dtype", "targets", "machine"):

@@ -35,29 +35,22 @@ W = Cursor("specs.1")
 A, A_B, A_D, OUT = Cursor("specs.0"), Cursor("specs.0", 1), Cursor("specs.0", 2), Cursor("specs.2")
 KEYS = [
     (MESH, "plus", {"mesh": "X=4,Y=4"}),
-    (MESH, "right minus", {"mesh": "X=2,Y=2"}),
     (EINSUM, "a plus less_than_sign", {"mesh": "X=2,Z=4,Y=4"}),
     (MESH, "greater_than_sign plus", {"mesh": "Y=4,X=4"}),
     (MESH, "d", {"mesh": "Y=4", "specs": ("_Y", "Y_", "__")}),
-    (MESH, "delete delete", {"mesh": "Y=4", "specs": ("_Y", "Y_", "__")}),
     (A_B, "space", {"specs": ("_Y", "Y_", "X_")}),
     (A_B, "backspace right X", {"specs": ("_(YX)", "Y_", "X_")}),
-    (A_B, "Y", {"specs": ("(XY)_", "Y_", "X_")}),
     (A, "X s", {}),
     (W, "s", {"specs": ("XY", "Y_{U_X}", "X_")}),
-    (W, "s s", {}),
     (W, "s right right right X", {"specs": ("XY", "Y_", "X_")}),
     (OUT, "space", {"specs": ("XY", "Y_", OPEN)}),
     (Cursor("axis_types"), "space", {"axis_types": "explicit"}),
     (MESH, "enter 8 enter", {"mesh": "X=8,Y=4"}),
     (SIZES_FIELD, "enter b = 9 enter", {"sizes": "b=9,d=2048,f=8192"}),
     (A_D, "enter Y _ enter", {"specs": ("Y_", "Y_", "X_")}),
-    (A_D, "enter Q down", {"specs": ("Q", "Y_", "X_")}),
     (A_D, "enter Q escape", {}),
     (EINSUM, "enter q u question_mark 1 escape", {}),
-    (MESH, "enter enter", {}),
     (EINSUM, "down up left left right", {}),
-    (A, "left right right right right X", {"specs": ("_(YX)", "Y_", "X_")}),
     (MESH, "enter f o o [ enter", {"mesh": "foo[=2,Y=4"}),
 ]
 
@@ -83,7 +76,7 @@ def test_keys(made, number):
     assert made[number] == replace(ProblemForm(), **KEYS[number][2])
 
 
-@pytest.mark.parametrize("size", one_in(3, SIZES.values()), ids=SIZES)
+@pytest.mark.parametrize("size", one_in(2, [SIZES["small"], SIZES["wide"]]), ids=["small", "wide"])
 def test_the_panel_and_the_line_above_it(size):
     async def script(pilot):
         name = next(name for name, known in SIZES.items() if known == size)

@@ -25,7 +25,7 @@ async def opened(pilot, *forms):
     await until(pilot, lambda: pilot.app.screen.query_one(OptionList).option_count > len(forms))
 
 
-@pytest.mark.parametrize("size", one_in(3, SIZES))
+@pytest.mark.parametrize("size", one_in(2, ["small", "wide"]))
 def test_it_looks_like_this(size):
     async def script(pilot):
         await opened(pilot, SECOND, THIRD)
@@ -36,8 +36,7 @@ def test_it_looks_like_this(size):
     drive(script, SIZES[size], FIRST)
 
 
-@pytest.mark.parametrize("size", one_in(3, SIZES))
-def test_one_opens_again_as_one_step_of_undo(size):
+def test_one_opens_again_as_one_step_of_undo():
     async def script(pilot):
         await opened(pilot, SECOND, THIRD)
         await pilot.press("down", "enter")
@@ -48,7 +47,7 @@ def test_one_opens_again_as_one_step_of_undo(size):
         await pilot.press("u")
         assert state.resolved.draft == THIRD
 
-    drive(script, SIZES[size], FIRST)
+    drive(script, draft=FIRST)
 
 
 def test_equals_puts_it_beside_the_one_that_is_shown_until_it_is_pressed_again():

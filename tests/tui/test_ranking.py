@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from textual.widgets import OptionList
 
 from shardviz.forms.form import ProblemForm
@@ -10,8 +9,7 @@ from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.ranking import rank
 from shardviz.tui.dialogs.tables import RankingDialog
-from tests.conftest import one_in
-from tests.tui.conftest import SIZES, drive, text_of, until
+from tests.tui.conftest import drive, text_of, until
 
 
 async def opened(pilot):
@@ -20,8 +18,7 @@ async def opened(pilot):
     await until(pilot, lambda: pilot.app.screen.query_one(OptionList).option_count)
 
 
-@pytest.mark.parametrize("size", one_in(3, SIZES))
-def test_the_fastest_opens_as_the_problem(size):
+def test_the_fastest_opens_as_the_problem():
     async def script(pilot):
         app = pilot.app
         resolved = app.state.resolved
@@ -38,7 +35,7 @@ def test_the_fastest_opens_as_the_problem(size):
         await pilot.press("u")
         assert app.state.history.draft == ProblemForm()
 
-    drive(script, SIZES[size], screen="plan")
+    drive(script, screen="plan")
 
 
 def test_what_cannot_be_ranked_says_why(monkeypatch):

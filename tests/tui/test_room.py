@@ -12,7 +12,7 @@ from shardviz.tui.lines_view import LinesView
 from tests.tui.conftest import drive, until
 from tests.tui.recorded import Recorded
 
-WINDOWS = ((40, 15), (60, 20), (77, 24), (80, 24), (100, 30), (120, 36), (160, 45), (200, 60))
+WINDOWS = ((40, 15), (77, 24), (120, 36), (200, 60))
 CHAIN = ProblemForm(
     einsum="ab,bc->ac; ac,cd->ad",
     specs=("X_", "_Y", OPEN, OPEN, "Y_", OPEN),

@@ -32,12 +32,12 @@ def lines_of(svg: str) -> list[str]:
     return [" ".join(VERSION.sub("…", TIME.sub("…", line)).split()) for line in lines]
 
 
-SLOW = {"dashboard": pytest.mark.slow}
-"""The compiler of a TPU needs half a minute where others work."""
+DRAWN = [name for name in screens.SCREENS if name != "dashboard"]
+"""Of the dashboard the compiler's part alone would be new here, and that takes half a minute."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(each, marks=SLOW.get(each, ())) for each in screens.SCREENS])
+@pytest.mark.parametrize("name", DRAWN)
 def test_a_picture_is_what_the_application_shows(name, worker):
     kept = lines_of((FOLDER / f"{name}.svg").read_text(encoding="utf-8"))
     drawn = lines_of(screens.draw(name, worker))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from textual.widgets import OptionList
 
 from shardviz.forms.options import form_from_options
 from shardviz.tui.dialogs.tables import ShardingsDialog
-from tests.conftest import one_in
 from tests.tui.conftest import SIZES, drive, text_of, until
 
 FORM = form_from_options(
@@ -21,8 +19,7 @@ async def opened(pilot):
     await until(pilot, lambda: pilot.app.screen.query_one(OptionList).option_count)
 
 
-@pytest.mark.parametrize("size", one_in(3, SIZES))
-def test_a_row_opens_as_the_problem(size):
+def test_a_row_opens_as_the_problem():
     async def script(pilot):
         await opened(pilot)
         assert "X=8" in text_of(pilot.app)
@@ -35,7 +32,7 @@ def test_a_row_opens_as_the_problem(size):
         await pilot.press("u")
         assert pilot.app.state.resolved.draft == FORM
 
-    drive(script, SIZES[size], draft=FORM, screen="plan")
+    drive(script, draft=FORM, screen="plan")
 
 
 def test_a_machine_that_is_too_small_names_one_that_would_do():

@@ -14,7 +14,6 @@ from shardviz.lessons.course import course, find
 from shardviz.lessons.measures import answer_of
 from shardviz.render.exports.lesson_files import INSTALL, lesson_notebook
 from shardviz.render.lesson_view import stage_facts
-from tests.conftest import one_in
 
 RUN = """
 import ast, json, sys
@@ -68,7 +67,7 @@ def test_a_lesson_is_played_in_its_cells():
     assert printed == "The goal is met.\n"
 
 
-@pytest.mark.parametrize("lesson", one_in(8, course()), ids=lambda lesson: lesson.name)
+@pytest.mark.parametrize("lesson", course()[::8], ids=lambda lesson: lesson.name)
 def test_every_lesson_is_a_notebook(lesson):
     cells = cells_of(lesson)
     assert sum("reveal" in cell for cell in cells) == len(lesson.questions)
