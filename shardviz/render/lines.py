@@ -181,11 +181,12 @@ class Canvas(Protocol):
     def line(self, y: int, left: int, right: int) -> Text: ...
 
 
-def visible(count: int, limit: int) -> tuple[int | None, ...]:
-    """The parts of `count` to draw: all within `limit`, or the first, None for a gap, the last."""
+def visible(count: int, limit: int, summary: int = SUMMARY) -> tuple[int | None, ...]:
+    """The parts of `count` to draw: all within `limit`, or the first, None for a gap, the last; of more than
+    `limit` no more than `summary`."""
     if count <= limit:
         return tuple(range(count))
-    limit = max(min(limit, SUMMARY), 3)
+    limit = max(min(limit, summary), 3)
     return (*range(limit - 2), None, count - 1)
 
 

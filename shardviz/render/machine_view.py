@@ -20,7 +20,7 @@ from shardviz.hardware.links import Dimension, LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hardware.placement import AXES
-from shardviz.render.lines import GLUE, sentence, sentences, shelve
+from shardviz.render.lines import GLUE, sentence, sentences, shelve, visible
 from shardviz.render.measurements import percent, regime_cells
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.tables import Cell, columns, table
@@ -257,7 +257,7 @@ def machine_picture(
         lines = _torus(family, labels, width)
     else:
         node, nodes = family.dimensions
-        drawn = [_node(node, labels, number, width) for number in _shown(nodes.size, MAX_NODES)]
+        drawn = [_node(node, labels, number, width) for number in visible(nodes.size, MAX_NODES)]
         lines = shelve(drawn, width)
         if nodes.size > 1 and nodes.link is not None:
             speed = rate(nodes.link.bandwidth)
@@ -308,7 +308,7 @@ def _torus(family: Family, labels: _Labels, width: int) -> list[Text]:
     sizes = (*family.torus_sizes, *(1,) * missing)
     wrap = (*(axis.kind == "ring" for axis in axes), *(False,) * missing)
     blocks = []
-    for plane in _shown(sizes[2], MAX_PLANES):
+    for plane in visible(sizes[2], MAX_PLANES):
         closes = f" {WRAP} z 0" if wrap[2] and plane == sizes[2] - 1 else ""
         title = Text(f"  {MORE if plane is None else f'z {plane}{closes}'}", labels.link("z"))
         grid = [] if plane is None else _plane(labels, sizes, wrap, plane, width)
@@ -332,11 +332,12 @@ def _plane(
     def number(x: int, y: int) -> int:
         return (plane * sizes[1] + y) * sizes[0] + x
 
-    rows = _shown(sizes[1], MAX_ROWS)
+    rows = visible(sizes[1], MAX_ROWS, MAX_ROWS)
     wide = max(labels.chip(number(x, y)).cell_len for x in (0, sizes[0] - 1) for y in (0, sizes[1] - 1))
     pitch = wide + len(LINK)
     edge = len(WRAP) if wrap[0] else 0
-    columns = _shown(sizes[0], max((width - 2 - 2 * edge + len(LINK)) // pitch, 3))
+    fitting = max((width - 2 - 2 * edge + len(LINK)) // pitch, 3)
+    columns = visible(sizes[0], fitting, fitting)
     along_x, along_y = labels.link("x"), labels.link("y")
     margin = " " * (2 + edge)
 
@@ -372,7 +373,7 @@ def _node(node: Dimension, labels: _Labels, number: int | None, width: int) -> l
     first = number * node.size
     wide = max(labels.chip(first + index).cell_len for index in (0, node.size - 1))
     fitting = max((width - 2) // (wide + 2), 3)
-    devices = _shown(node.size, fitting)
+    devices = visible(node.size, fitting, fitting)
     cells = [Text(MORE) if device is None else labels.chip(first + device) for device in devices]
     for cell in cells:
         cell.align("center", wide)
@@ -384,11 +385,6 @@ def _node(node: Dimension, labels: _Labels, number: int | None, width: int) -> l
     bandwidth = rate(node.link.bandwidth) if node.link else ""
     switch = Text(f"  {node.label} {bandwidth}{' per pair' * node.direct}".rstrip(), style)
     return [Text(f"  node {number}", "bold"), row, joined, switch]
-
-
-def _shown(size: int, most: int) -> list[int | None]:
-    """The places that are drawn along an axis; None for those that are left out."""
-    return [*range(size)] if size <= most else [*range(max(most - 2, 1)), None, size - 1]
 
 
 def info_view(

@@ -10,7 +10,7 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.lines import bar, sentence, sentences, trimmed
+from shardviz.render.lines import bar, listed, sentence, sentences, trimmed
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.tables import Cell, columns, records, table
 from shardviz.render.times.gantt import (
@@ -189,9 +189,7 @@ def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     """Operations without an estimate, whose the other estimates are, and the warnings."""
     lines = []
     if timeline.unknown and not any(timeline.unknown[0] in note for note in timeline.notes):
-        named = timeline.unknown[:LISTED]
-        more = len(timeline.unknown) - len(named)
-        words = ", ".join(named) + (f" and {more:,} more" if more else "")
+        words = listed(timeline.unknown, LISTED)
         lines += sentence(f"{words}: not in the total", width, lead="no estimate: ")
     parts: Counter[Estimate] = Counter()
     for op in timeline.ops:
