@@ -268,15 +268,11 @@ def infeasible_words(answer: MeshRanking) -> str:
     """Why meshes are left out: the first without a sharding, and the first with too many shardings."""
     said = [f"{without_ones(mesh.mesh)}: {mesh.reason}" for mesh in answer.infeasible if not mesh.is_skipped]
     skipped = [str(without_ones(mesh.mesh)) for mesh in answer.infeasible if mesh.is_skipped]
-    words = []
+    words, large = [], "too many shardings to search"
+    fewer = " Axes with a kind have fewer: --axes X=fsdp,Y=tensor."
     for names, one, many, hint in (
         (said, "mesh is ruled out", "meshes are ruled out", ""),
-        (
-            skipped,
-            "mesh has too many shardings to search",
-            "meshes have too many shardings to search",
-            " Axes with a kind have fewer: --axes X=fsdp,Y=tensor.",
-        ),
+        (skipped, f"mesh has {large}", f"meshes have {large}", fewer),
     ):
         more = f"; and {len(names) - 3:,} more" * (len(names) > 3)
         words += [f"{plural(len(names), one, many)}: {'; '.join(names[:3])}{more}.{hint}"] * bool(names)
