@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import takewhile, tee
 from typing import Generic, TypeVar
 
 from shardviz.hlo.collective import Origin
@@ -97,17 +97,26 @@ class Origins(Generic[_Value]):
         self._known: dict[_Value, Origin | None] = {}
         self._moved: dict[_Value, Origin | None] = {}
 
-    def of(self, values: Sequence[_Value]) -> Origin | None:
+    def of(self, values: Iterable[_Value]) -> Origin | None:
         """The origin of several values together; None when it cannot be told."""
         # What is only moved, not computed, from the program's arguments to here ends at the first thing that
         # is computed, and so it is quick in a program of any size.
-        most = len(self._moved) + MAX_MOVES
-        moved = [self._moved_from(value, most) for value in values]
+        first, again = tee(values)
+        moved = self._all_moved(first, len(self._moved) + MAX_MOVES)
         if (origin := _joined(moved)) is not None and origin.arguments:
             return origin
-        if not values or len(self._known) > MAX_LOOKS:
+        if not moved or len(self._known) > MAX_LOOKS:
             return None
-        return _joined([folded(value, self._known, self._step, self._fold, MAX_LOOKS) for value in values])
+        return _joined([folded(value, self._known, self._step, self._fold, MAX_LOOKS) for value in again])
+
+    def _all_moved(self, values: Iterable[_Value], most: int) -> list[Origin | None]:
+        """The origins of what is only moved, up to the first that has none: then all together have none."""
+        origins: list[Origin | None] = []
+        for value in values:
+            origins.append(self._moved_from(value, most))
+            if origins[-1] is None:
+                break
+        return origins
 
     def _moved_from(self, value: _Value, most: int) -> Origin | None:
         """The origin of what is only moved; nearly all of it is made of one value, and has its origin."""
@@ -117,7 +126,7 @@ class Origins(Generic[_Value]):
             if len(known) > most:
                 return None
             if len(operands) > 1:
-                known[value] = _joined([self._moved_from(each, most) for each in operands])
+                known[value] = _joined(self._all_moved(operands, most))
             if len(operands) != 1:
                 break
             passed.append(value)

@@ -192,7 +192,7 @@ class _GradientUses:
 
     def moves_gradients(self, line: Instruction) -> bool:
         """Return whether all operands are certainly computed of gradients, and no model takes the result."""
-        values = [*map(ProgramValue, self._values.lines.taken(line))]
+        values = [*self._values.taken(line)]
         is_made = (
             bool(values) and not any(map(self._is_gradient, values)) and all(map(self._has_gradient, values))
         )

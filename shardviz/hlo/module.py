@@ -24,7 +24,7 @@ from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import NOTABLE, Instructions
 from shardviz.hlo.text.opcodes import BRANCHES, COMMUNICATING
 from shardviz.hlo.text.source_locations import SourceLocations
-from shardviz.hlo.text.values import ProgramValue, Values
+from shardviz.hlo.text.values import Values
 from shardviz.sharding import Mesh
 
 MAX_UNREAD = 100
@@ -297,7 +297,7 @@ class Reader:
                 beside = schedules.beside(line, transfer) if shared.is_async else ()
                 fields: dict[str, object] = {"name": line.name, "overlapped": beside}
                 if has_origins:
-                    fields["origin"] = origins.of([*map(ProgramValue, self.lines.taken(line))])
+                    fields["origin"] = origins.of(self.values.taken(line))
                 if has_origins and "/" not in shared.op_name and ":" not in shared.source:
                     # What all operations have for which it is; of one with an argument's name, as XLA of jax
                     # 0.12 gives it, the first, those of the forward pass before others.

@@ -131,7 +131,7 @@ class NamelessCollectives:
         """The operations that a collective is for; none where these cannot be reached."""
         if self._looks <= 0:
             return []
-        made, adds = self._first(map(ProgramValue, self._values.lines.taken(line)), self._made_of)
+        made, adds = self._first(self._values.taken(line), self._made_of)
         if op in _SUMS:
             return made
         result = ProgramValue(self._recvs.get(line, line))
@@ -164,6 +164,6 @@ class NamelessCollectives:
     def _made_of(self, value: ProgramValue) -> Iterable[ProgramValue]:
         if value.line.opcode == "recv":
             sent = self._by_recv.get(value.line)
-            return () if sent is None else map(ProgramValue, self._values.lines.taken(sent.send))
+            return () if sent is None else self._values.taken(sent.send)
         made = self._values.made_of(value)
         return made.operands if isinstance(made, Made) else ()

@@ -25,6 +25,9 @@ MAX_SEARCHED = 8
 MAX_NESTED = 20
 """Fusions within one another, looked into at most."""
 
+EVERY = slice(None)
+"""All operands."""
+
 _INSTRUCTION = re.compile(r"\n[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = ")
 
 
@@ -290,12 +293,14 @@ class Instructions:
         parameters = self.with_opcode(home, "parameter")
         return next((line for line in parameters if line.parameter_number == number), None)
 
-    def taken(self, instruction: Instruction) -> list[Instruction]:
-        """The instructions whose results one takes; without operands that its computation does not define."""
+    def taken(self, instruction: Instruction, which: slice = EVERY) -> list[Instruction]:
+        """The instructions whose results one takes, or of `which` operands they are; without those that its
+        computation does not define."""
         home, start = instruction.home, instruction.start
         known = self._named[home]
         made = [
-            known[name] if name in known else self.named(home, name, start) for name in instruction.operands
+            known[name] if name in known else self.named(home, name, start)
+            for name in instruction.operands[which]
         ]
         return [line for line in made if line is not None]
 

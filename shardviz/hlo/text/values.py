@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from shardviz.hlo.collective import Origin
 from shardviz.hlo.text.instruction import Computation, Instruction
-from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.instructions import EVERY, Instructions
 from shardviz.hlo.text.opcodes import ELEMENTS, MOVES, PLACES, RUNNING, base_op, whole_op
 
 Path = tuple[int, ...]
@@ -100,6 +100,11 @@ class Values:
         self._call_sites: dict[tuple[CallSite | None, Instruction], CallSite] = {}
         self._kept: dict[tuple[Computation, int], bool] = {}
 
+    def taken(self, line: Instruction) -> Iterator[ProgramValue]:
+        """The values that an instruction takes, each looked up when it is asked for."""
+        made = (self.lines.operand(line, number) for number in range(len(line.operands)))
+        return (ProgramValue(each) for each in made if each is not None)
+
     def how(self, value: ProgramValue) -> _How:
         """Return how a value is made; the origin itself of an argument; None if that is unknown."""
         made = self.moved(value)
@@ -131,16 +136,16 @@ class Values:
             return None if made is None else Made((ProgramValue(made, caller, path[1:]),), True)
         if opcode == "custom-call" and not line.says(_TPU_ASYNC):
             return COMPUTED if line.operands else _CONSTANT
-        taken = lines.taken(line)
+        which = EVERY
         if line.opcode in MOVES:
             # Of what a copy begins, the first element is the copy.
             path = path[1:] if line.opcode == "copy-start" else path
-            taken = taken[:1]
+            which = slice(1)
         elif opcode == "get-tuple-element" and (index := line.element_index) is not None:
             path = (index, *path)
         else:
-            path, taken = (), taken[ELEMENTS[opcode]] if opcode in ELEMENTS else taken
-        return Made([ProgramValue(made, caller, path) for made in taken], True)
+            path, which = (), ELEMENTS.get(opcode, EVERY)
+        return Made([ProgramValue(made, caller, path) for made in lines.taken(line, which)], True)
 
     def _parameter(self, value: ProgramValue) -> _How:
         line, caller, path = value
