@@ -18,6 +18,7 @@ from shardviz.lazy_names import LazyImports
 
 with LazyImports():
     from shardviz.answers import explain, plans
+    from shardviz.cli import export
     from shardviz.cli import step as step_command
     from shardviz.documents import fields, programs, rounds
     from shardviz.documents import plans as documents
@@ -28,8 +29,14 @@ with LazyImports():
     from shardviz.timeline import of_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from shardviz.devices.job import JobAddress
+    from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
+    from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.targets import Target
+    from shardviz.timeline.program_timeline import ProgramTimeline
 
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
@@ -61,7 +68,7 @@ def command(
 
     EINSUM is an einsum, a chain of them with semicolons, a product as the scaling book writes it, or a
     program of named statements: H = X[b,d] * W[d,f]; Y = silu(H) + H."""
-    ranked = is_ranking(einsum, specs, given)
+    ranked = _is_ranking(einsum, specs, given)
     chosen = options.is_given(ctx, "target")
     asking = {"a ranking": ranked, "--vary": vary is not None, "--versus": versus is not None}
     asked_targets = partial(options.asked_targets, target, given["mesh"])
@@ -75,9 +82,9 @@ def command(
         return plans.PricedProblem(problem, machine, targets)
 
     try:
-        refuse_beside(ctx.params, ranked)
+        _refuse_beside(ctx.params, ranked)
         if step is None:
-            refuse_stepping(ctx)
+            _refuse_stepping(ctx)
     except QuestionError:
         stated()  # what is wrong with the program comes first
         raise
@@ -100,7 +107,7 @@ def command(
                 question = stated()
                 run = question.played(step)
             if run is not None:
-                refuse_stepping(ctx)
+                _refuse_stepping(ctx)
                 return step_command.print_plan(run, step, jax, output)
             saved = question.step(step, **links)
             lines = [] if output.as_json else plan_view.step_lines(saved.plan, saved.number, *output.page)
@@ -123,6 +130,64 @@ def command(
         with working("planning"):
             answer = explain.ExplainAnswer.planned(question)
         return _print_answer(answer, session, output, ctx.params)
+
+
+@command.exports
+def _explained(ctx: click.Context, part: export.Part | None) -> export.Subject:
+    """One plan, its rounds, a step, its times or its chart over sizes."""
+    given = ctx.params
+    if _is_ranking(given["einsum"], given["specs"], given):
+        raise QuestionError("an export shows one plan, not a ranking", "give --specs 'XY,Y_->X_'")
+    problem = options.stated_problem(given["einsum"], given["specs"], given)
+    targets = options.asked_targets(given["target"], given["mesh"])
+    chosen = targets if options.is_given(ctx, "target") else ()
+    if given["versus"] is not None:
+        hint = "export each with its own --specs"
+        raise QuestionError("an export shows one plan; --versus shows two", hint)
+    question = plans.PricedProblem(problem, given["machine"], targets)
+    if given["vary"] is not None:
+        options.refuse_both({"--vary": True, f"--as {part}": part is not None})
+        _refuse_beside(given, ranked=False)
+        return _chart(question, given["vary"])
+    if given["with_times"]:
+        options.refuse_both({"--time": True, "--step": given["step"] is not None})
+        options.refuse_both({"--time": True, f"--as {part}": part is not None})
+        return _timed(plans.PricedProblem(problem, given["machine"]), chosen, given["timeout"])
+    stepping = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
+    if given["step"] is not None:
+        if part not in (None, "rounds"):
+            complaint = f"--step is one step, but --as {part} exports all of them"
+            raise QuestionError(complaint, "leave out one of them")
+        run = question.step(given["step"], **stepping).fastest
+        title = f"Step {given['step']} of {export.title_of(problem)}"
+        return export.Subject(run, f"{title}: {export.title_of(run)}")
+    shown: Problem | Plan | CollectiveRun = problem
+    if part == "rounds":
+        shown = question.step(None, **stepping).fastest
+    else:
+        _refuse_stepping(ctx)
+        if part == "plan":
+            shown = question.cost().plan
+    if len(chosen) > 1:
+        names = ", ".join(target.name for target in chosen)
+        raise QuestionError(f"a program is compiled for one target, not for {names}", "choose one of them")
+    return export.titled(shown, target=next(iter(chosen), None), placed=question.placed)
+
+
+def _timed(question: plans.PricedProblem, targets: Sequence[Target], timeout: float) -> export.Subject:
+    """The times of the targets' programs on a machine or their own hardware; of the plan without targets.
+    Raises `ShardvizError` where a target has no times."""
+    timelines: list[ProgramTimeline] = []
+    with TargetSession(targets, timeout, may_drop=False) as session:
+        session.ask(question.problem, with_costs=True)
+        answer = explain.ExplainAnswer.planned(question)
+        for result in session.answers():
+            answer = answer.with_result(result)
+    for result in answer.compiled:
+        times = answer.target_times(result, question.machine)
+        timelines += [timeline for timeline in (times.model, times.scheduler) if timeline is not None]
+    shown = tuple(timelines) or (of_plan.plan_timeline(answer.cost),)
+    return export.Subject(shown, f"{export.title_of(question.problem)}: what runs when")
 
 
 @options.command("rank")
@@ -164,6 +229,18 @@ def sweep(
     return _print_sweep(question, over, output)
 
 
+@sweep.exports
+def _swept(ctx: click.Context, _part: str | None) -> export.Subject:
+    given = ctx.params
+    problem = options.stated_problem(given["einsum"], given["specs"], given)
+    return _chart(plans.PricedProblem(problem, given["machine"]), given["over"])
+
+
+def _chart(question: plans.PricedProblem, over: str) -> export.Subject:
+    sweep = question.sweep(over)
+    return export.Subject(sweep, f"{question.problem.text} over sizes of {sweep.name}")
+
+
 def _print_sweep(question: plans.PricedProblem, over: str, output: CommandOutput) -> int:
     with working("planning"):
         curve = question.sweep(over)
@@ -199,7 +276,7 @@ def _print_comparison(question: plans.PricedProblem, other: Problem, output: Com
     return ExitCode.FINE
 
 
-def is_ranking(einsum: str, specs: str | None, given: Mapping[str, Any]) -> bool:
+def _is_ranking(einsum: str, specs: str | None, given: Mapping[str, Any]) -> bool:
     """Return whether all ways to split some operand, or some dimension, are asked for; an open intermediate
     or result is the compiler's choice. Raises `QuestionError` for empty specs, and for a problem that cannot
     be read, where that must be known."""
@@ -218,7 +295,7 @@ def is_ranking(einsum: str, specs: str | None, given: Mapping[str, Any]) -> bool
     )
 
 
-def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
+def _refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
     """Raise `QuestionError` for options about one plan beside others, and for two ways to ask."""
     one = "give --specs 'XY,Y_->X_'"
     ways = {"--versus": given["versus"] is not None, "--vary": given["vary"] is not None}
@@ -237,7 +314,7 @@ def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
             raise QuestionError(f"{flag} {words}", "add a compiler, such as --target cpu")
 
 
-def refuse_stepping(ctx: click.Context) -> None:
+def _refuse_stepping(ctx: click.Context) -> None:
     """Raise `QuestionError` for options about the rounds of a collective, where none is chosen."""
     about_rounds = {"--algorithm", "--latency", "--bandwidth", "--round", "--matmul", "--compare"}
     for option in options.given_options(ctx):

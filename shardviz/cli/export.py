@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -15,39 +15,30 @@ from shardviz.cli import options
 from shardviz.cli.group import command_named
 from shardviz.cli.output import working
 from shardviz.cli.process import ExitCode
-from shardviz.cli.target_session import TargetSession
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.render.exports import Subject, subject_of, title_of
+from shardviz.render.exports import Subject as Subject
+from shardviz.render.exports import subject_of
+from shardviz.render.exports import title_of as title_of
 from shardviz.reports.trials import TrialTable
-from shardviz.targets import Target
 from shardviz.user_files import new_path, write_file
 
 with LazyImports():
-    from shardviz.answers import explain, plans
-    from shardviz.cli import explain as explain_command
-    from shardviz.cli import hlo as hlo_command
-    from shardviz.cli import meshes as mesh_commands
-    from shardviz.cli import profile as profile_command
-    from shardviz.cli import program as program_command
-    from shardviz.cli import step as step_command
+    from shardviz.answers import plans
     from shardviz.forms import command_line, resolve, share
     from shardviz.lessons import attempt as attempts
     from shardviz.lessons import course
     from shardviz.planner.pricing import costs
     from shardviz.render.exports import lesson_files, pictures, script
     from shardviz.render.times import timeline_rows
-    from shardviz.timeline import of_plan, of_program
 
 if TYPE_CHECKING:
-    from shardviz.answers.plans import PricedProblem
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.planner.plan import Plan
-    from shardviz.planner.problem import Problem
-    from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.timeline.program_timeline import ProgramTimeline
 
 FORMS = ("python", "notebook", "svg", "html", "trace")
+EXPORTABLE = ("explain", "sweep", "step", "layout", "lesson", "hlo", "program", "profile")
+"""Commands that have a subject, which their files make."""
 Part = Literal["problem", "plan", "rounds", "start"]
 PRINTED = {"as_json", "check", "compare", "devices", "no_layout", "number", "picture", "plain", "present"}
 PRINTED |= {"verbose", "why", "with_hlo"}
@@ -145,15 +136,14 @@ def subject_of_words(
     would. `part` is what of a problem is meant; None is the problem itself, or the step that the words
     choose."""
     name, *rest = words[1:] if words[0] == "shardviz" and len(words) > 1 else words
-    exportable = ("explain", "sweep", "step", "layout", "lesson", "hlo", "program", "profile")
-    if name not in exportable:
-        hint = f"write explain before an einsum; others are {', '.join(exportable[1:])}"
+    if name not in EXPORTABLE:
+        hint = f"write explain before an einsum; others are {', '.join(EXPORTABLE[1:])}"
         raise QuestionError(f"{quote(name, 30)} is not a command that can be exported", hint)
     command = command_named(name)
     given = command.make_context(name, list(rest), parent=ctx.parent)
     if part is not None and (name not in ("explain", "lesson") or (part == "start" and name == "explain")):
         raise QuestionError(f"{name} has no {part} to choose", "leave out --as")
-    subject = replace(_subject_of_command(given, part), command=shlex.join(["shardviz", name, *rest]))
+    subject = replace(command.subject(given, part), command=shlex.join(["shardviz", name, *rest]))
     for option in command.params:
         if option.name in PRINTED and options.is_given(given, option.name):
             problem = f"{option.opts[0]} affects only the terminal; an export shows everything"
@@ -161,43 +151,11 @@ def subject_of_words(
     return subject, given.params.get("width")
 
 
-def _subject_of_command(ctx: click.Context, part: Part | None) -> Subject:
-    """The subject that a command is asked for: the question is the command's own."""
-    given = ctx.params
-    match ctx.info_name:
-        case "explain":
-            return _explained(ctx, part)
-        case "sweep":
-            problem = options.stated_problem(given["einsum"], given["specs"], given)
-            return _chart(plans.PricedProblem(problem, given["machine"]), given["over"])
-        case "step":
-            run = step_command.asked_run(given)
-            return Subject(run, title_of(run))
-        case "layout":
-            layout = mesh_commands.asked_layout(ctx)
-            return Subject(layout, title_of(layout))
-        case "hlo":
-            mesh = options.asked_mesh(given["mesh"], given["device_order"])
-            machine = hlo_command.pricing_machine(given["machine"])
-            text = hlo_command.read_text(given["file"])
-            return _times_of(of_program.timed_program(text, machine, mesh=mesh, infer=True)[1])
-        case "program":
-            table = program_command.asked_trials(ctx)
-            return Subject(table, f"{table.name} on {table.target}")
-        case "profile":
-            profile = profile_command.read_profile(given)
-            return replace(_times_of(profile.timeline), shown=profile.timelines)
-        case _:
-            if len(given["lessons"]) != 1:
-                raise QuestionError("an export needs one lesson", "give its number or its name: lesson 11")
-            lesson = course.find(given["lessons"][0])
-            if lesson.program and part is None:
-                return Subject(lesson.program, lesson.full_title)
-            draft, part = (lesson.setup, None) if part == "start" else (lesson.solution, part)
-            return _subject_of(resolve.resolve(draft), lesson.screen, part, lesson.full_title)
+def titled(shown: Any, **more: Any) -> Subject:
+    return Subject(shown, title_of(shown), **more)
 
 
-def _times_of(timeline: ProgramTimeline) -> Subject:
+def times_of(timeline: ProgramTimeline) -> Subject:
     return Subject((timeline,), f"{timeline.title} on {timeline.machine}")
 
 
@@ -212,72 +170,12 @@ def _of_string(text: str, part: Part | None) -> Subject:
     if shared.lesson:
         attempt = attempts.attempt_of(shared)
         draft, title = attempt.shown, attempt.lesson.full_title
-    subject = _subject_of(resolve.resolve(draft), shared.screen, part, title)
+    subject = subject_of_form(resolve.resolve(draft), shared.screen, part, title)
     alone = draft.collective is not None and part is None
     return replace(subject, command=command_line.to_command_line(draft, "step" if alone else "explain"))
 
 
-def _explained(ctx: click.Context, part: Part | None) -> Subject:
-    given = ctx.params
-    if explain_command.is_ranking(given["einsum"], given["specs"], given):
-        raise QuestionError("an export shows one plan, not a ranking", "give --specs 'XY,Y_->X_'")
-    problem = options.stated_problem(given["einsum"], given["specs"], given)
-    targets = options.asked_targets(given["target"], given["mesh"])
-    chosen = targets if options.is_given(ctx, "target") else ()
-    if given["versus"] is not None:
-        hint = "export each with its own --specs"
-        raise QuestionError("an export shows one plan; --versus shows two", hint)
-    question = plans.PricedProblem(problem, given["machine"], targets)
-    if given["vary"] is not None:
-        options.refuse_both({"--vary": True, f"--as {part}": part is not None})
-        explain_command.refuse_beside(given, ranked=False)
-        return _chart(question, given["vary"])
-    if given["with_times"]:
-        options.refuse_both({"--time": True, "--step": given["step"] is not None})
-        options.refuse_both({"--time": True, f"--as {part}": part is not None})
-        return _timed(plans.PricedProblem(problem, given["machine"]), chosen, given["timeout"])
-    stepping = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
-    if given["step"] is not None:
-        if part not in (None, "rounds"):
-            complaint = f"--step is one step, but --as {part} exports all of them"
-            raise QuestionError(complaint, "leave out one of them")
-        run = question.step(given["step"], **stepping).fastest
-        return Subject(run, f"Step {given['step']} of {title_of(problem)}: {title_of(run)}")
-    shown: Problem | Plan | CollectiveRun = problem
-    if part == "rounds":
-        shown = question.step(None, **stepping).fastest
-    else:
-        explain_command.refuse_stepping(ctx)
-        if part == "plan":
-            shown = question.cost().plan
-    if len(chosen) > 1:
-        names = ", ".join(target.name for target in chosen)
-        raise QuestionError(f"a program is compiled for one target, not for {names}", "choose one of them")
-    return Subject(shown, title_of(shown), target=next(iter(chosen), None), placed=question.placed)
-
-
-def _chart(question: PricedProblem, over: str) -> Subject:
-    sweep = question.sweep(over)
-    return Subject(sweep, f"{question.problem.text} over sizes of {sweep.name}")
-
-
-def _timed(question: PricedProblem, targets: Sequence[Target], timeout: float) -> Subject:
-    """The times of the targets' programs on a machine or their own hardware; of the plan without targets.
-    Raises `ShardvizError` where a target has no times."""
-    timelines: list[ProgramTimeline] = []
-    with TargetSession(targets, timeout, may_drop=False) as session:
-        session.ask(question.problem, with_costs=True)
-        answer = explain.ExplainAnswer.planned(question)
-        for result in session.answers():
-            answer = answer.with_result(result)
-    for result in answer.compiled:
-        times = answer.target_times(result, question.machine)
-        timelines += [timeline for timeline in (times.model, times.scheduler) if timeline is not None]
-    shown = tuple(timelines) or (of_plan.plan_timeline(answer.cost),)
-    return Subject(shown, f"{title_of(question.problem)}: what runs when")
-
-
-def _subject_of(resolved: ResolvedProblem, screen: str, part: Part | None, title: str = "") -> Subject:
+def subject_of_form(resolved: ResolvedProblem, screen: str, part: Part | None, title: str = "") -> Subject:
     """The subject of a part of a form, or of its screen."""
     if part in ("problem", "plan"):
         resolved = replace(resolved, collective=None)

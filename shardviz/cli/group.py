@@ -7,12 +7,12 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +25,9 @@ from shardviz.lazy_names import LazyImports
 
 with LazyImports():
     from shardviz.render import command_lines
+
+if TYPE_CHECKING:
+    from shardviz.render.exports import Subject
 
 
 def _read_sections() -> dict[str, tuple[str, list[str]]]:
@@ -92,6 +95,12 @@ class ExampleCommand(click.Command):
     """A command whose help begins with its examples, those of `examples.toml`; `tests/cli` runs them."""
 
     context_class = HelpContext
+    subject: Callable[[click.Context, Any], Subject]
+
+    def exports(self, subject: Callable[[click.Context, Any], Subject]) -> None:
+        """Have `shardviz export` write what a function makes of the command's options, told which part of a
+        problem is meant."""
+        self.subject = subject
 
     @cached_property
     def examples(self) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from shardviz.user_files import is_folder
 
 with LazyImports():
     from shardviz.answers import programs
-    from shardviz.cli import target_session
+    from shardviz.cli import export, target_session
     from shardviz.documents import fields, summaries
     from shardviz.documents import programs as documents
     from shardviz.hardware import machine as machines
@@ -29,6 +29,7 @@ with LazyImports():
     from shardviz.render.programs import array_table, changes_view, cost_lines, program_pages, program_view
     from shardviz.render.times import report as time_report
     from shardviz.reports import program_report
+    from shardviz.timeline import of_program
 
 if TYPE_CHECKING:
     import io
@@ -112,7 +113,7 @@ def command(
         return code
     if save is not None and question.is_log_alone:
         raise QuestionError("--save needs a program, and this is only a log", "leave out --save")
-    answer = question.answer(pricing_machine(machine) if priced else None)
+    answer = question.answer(_pricing_machine(machine) if priced else None)
     del question
     report, remade = answer.report, answer.remade
     failed = lines.sentences(answer.stuck, output.width, lead="✗ ")
@@ -194,9 +195,17 @@ def _list_modules(
     return code
 
 
-def pricing_machine(named: str | None) -> machines.Machine:
+def _pricing_machine(named: str | None) -> machines.Machine:
     """The machine of `--machine`, else one that is assumed. Raises `QuestionError` for an unknown one."""
     return machine_file.named_machine(named) if named else machines.assumed_machine()
+
+
+@command.exports
+def _timed(ctx: click.Context, _part: str | None) -> export.Subject:
+    given = ctx.params
+    mesh = options.asked_mesh(given["mesh"], given["device_order"])
+    machine, text = _pricing_machine(given["machine"]), read_text(given["file"])
+    return export.times_of(of_program.timed_program(text, machine, mesh=mesh, infer=True)[1])
 
 
 def note_unread(module: HloModule | ShardyModule) -> ExitCode:

@@ -26,8 +26,9 @@ from shardviz.lessons.progress import load
 from shardviz.user_files import free_name, new_path, target_path, write_file
 
 with LazyImports():
+    from shardviz.cli import export
     from shardviz.cli import open_app as cli_open_app
-    from shardviz.forms import state_file
+    from shardviz.forms import resolve, state_file
     from shardviz.lessons import checking, hand_in, verifier, writing
     from shardviz.render import lesson_view
     from shardviz.render.exports import lesson_files
@@ -79,6 +80,18 @@ def command(
     if watched is not None:
         return _watch(find(lessons[0]), watched, output)
     return _open_lesson(lessons[0], present, output) if lessons else _list_lessons(output)
+
+
+@command.exports
+def _shown(ctx: click.Context, part: export.Part | None) -> export.Subject:
+    """The lesson's own program, else its solution, or its start."""
+    if len(ctx.params["lessons"]) != 1:
+        raise QuestionError("an export needs one lesson", "give its number or its name: lesson 11")
+    lesson = find(ctx.params["lessons"][0])
+    if lesson.program and part is None:
+        return export.Subject(lesson.program, lesson.full_title)
+    draft, part = (lesson.setup, None) if part == "start" else (lesson.solution, part)
+    return export.subject_of_form(resolve.resolve(draft), lesson.screen, part, lesson.full_title)
 
 
 @dataclass

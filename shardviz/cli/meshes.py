@@ -15,6 +15,7 @@ from shardviz.notation.notations import find_notation, parse_layout, write_all, 
 from shardviz.sharding import Layout
 
 with LazyImports():
+    from shardviz.cli import export
     from shardviz.documents import fields, machines
     from shardviz.forms import enter
     from shardviz.hardware import machine as hardware_machine
@@ -46,7 +47,7 @@ def machine(name: str, mesh: str | None, device_order: str | None, output: Comma
 @click.pass_context
 def layout(ctx: click.Context, /, devices: bool, output: CommandOutput, **_: Any) -> None:
     """Draw which slice of an array each device holds; SHAPE is such as 16384x16384."""
-    drawn = asked_layout(ctx)
+    drawn = _layout(ctx)
     if output.as_json and drawn.mesh.size > MAX_LISTED:
         problem = f"--json lists every device, but the mesh {drawn.mesh} has {drawn.mesh.size:,}"
         hint = f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary"
@@ -57,13 +58,16 @@ def layout(ctx: click.Context, /, devices: bool, output: CommandOutput, **_: Any
     )
 
 
-def asked_layout(ctx: click.Context) -> Layout:
+def _layout(ctx: click.Context) -> Layout:
     """The layout of a command's options; the text of the spec may say the dtype where they do not."""
     given = ctx.params
     dtype = given["dtype"] if options.is_given(ctx, "dtype") else None
     return parse_layout(
         given["shape"], parse_mesh(given["mesh"], given["device_order"]), given["spec"], dtype
     )
+
+
+layout.exports(lambda ctx, _: export.titled(_layout(ctx)))
 
 
 @options.command("translate")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -16,6 +17,7 @@ from shardviz.lazy_names import LazyImports
 from shardviz.units import human_bytes
 
 with LazyImports():
+    from shardviz.cli import export
     from shardviz.cli import hlo as hlo_command
     from shardviz.documents import fields
     from shardviz.hardware import machine_file
@@ -32,7 +34,7 @@ def command(output: CommandOutput, **given: Any) -> None:
     For each device and step: compute, communication, exposed communication and idle time. For each
     collective: time, bandwidth and the stragglers. --machine adds the predicted times below the measured
     ones."""
-    profile = read_profile(given)
+    profile = _profile(given)
     output.answer(
         lambda: fields.KINDS["profile"].document(profile),
         lambda: profile_view.profile_view(profile, *output.page, output.verbose),
@@ -40,7 +42,13 @@ def command(output: CommandOutput, **given: Any) -> None:
     )
 
 
-def read_profile(asked: Mapping[str, Any]) -> profiles.Profile:
+@command.exports
+def _timelines(ctx: click.Context, _part: str | None) -> export.Subject:
+    profile = _profile(ctx.params)
+    return replace(export.times_of(profile.timeline), shown=profile.timelines)
+
+
+def _profile(asked: Mapping[str, Any]) -> profiles.Profile:
     """The profile that a command's options ask for; raises what cannot be had of it."""
     mesh = options.asked_mesh(asked["mesh"], asked["device_order"])
     machine = machine_file.named_machine(asked["machine"]) if asked["machine"] else None

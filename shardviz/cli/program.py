@@ -26,6 +26,7 @@ from shardviz.user_files import is_folder, is_there
 
 with LazyImports():
     from shardviz.answers import programs
+    from shardviz.cli import export
     from shardviz.compiler import user_file
     from shardviz.compiler import worker as workers
     from shardviz.devices import found_hardware
@@ -95,7 +96,7 @@ def command(
     if with_values:
         return _print_values(click.get_current_context(), output)
     if tries:
-        table = asked_trials(click.get_current_context())
+        table = _trials(click.get_current_context())
         output.answer(
             lambda: KINDS["trials"].document(table), lambda: program_view.trials_view(table, output.width)
         )
@@ -207,7 +208,7 @@ ALONE = "--try --why --arrays --rules --time --save --sort --top --op --axis --m
 """Combinations, and the options of the page of one program."""
 
 
-def asked_trials(ctx: click.Context) -> trials.TrialTable:
+def _trials(ctx: click.Context) -> trials.TrialTable:
     """The combinations that the command's options ask for: the function is called with each, and what it
     returns is compiled. What is compiled for hardware that is not here stays on disk: asked again, it is read
     from there. Raises what keeps all combinations alike from being lowered."""
@@ -262,6 +263,12 @@ def asked_trials(ctx: click.Context) -> trials.TrialTable:
             results.append(trial)
             said = f"{target.name}: compiled {len(results)} of {plural(len(every), 'combination')}"
     return trials.TrialTable(name, target.name, trials.ranked(results))
+
+
+@command.exports
+def _table(ctx: click.Context, _part: str | None) -> export.Subject:
+    table = _trials(ctx)
+    return export.Subject(table, f"{table.name} on {table.target}")
 
 
 def _libtpu(path: str) -> Path:

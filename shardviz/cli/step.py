@@ -20,6 +20,7 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import TARGETS
 
 with LazyImports():
+    from shardviz.cli import export
     from shardviz.documents import fields
     from shardviz.documents import rounds as documents
     from shardviz.render import lines as render_lines
@@ -66,10 +67,10 @@ def command(
     shown.check(on)
     # JAX loads in a process of its own while this one computes and draws.
     with Verifier("none" if compare else on, timeout, job) as verifier:
-        return print_step(asked_run(given), verifier, shown)
+        return print_step(_run(given), verifier, shown)
 
 
-def asked_run(given: Mapping[str, Any]) -> CollectiveRun:
+def _run(given: Mapping[str, Any]) -> CollectiveRun:
     """The collective of a command's options on its links, in as many pieces as they say, or are fastest."""
     names = ("axis", "data", "shape", "spec", "dtype", "algorithm", "pieces")
     question = stepping_question.question_from_options(
@@ -81,6 +82,9 @@ def asked_run(given: Mapping[str, Any]) -> CollectiveRun:
     placed = hardware.placed_for(given["machine"], (), question.layout.mesh)
     run = collective_run.run_on(question, placed, given["topology"], given["latency"], given["bandwidth"])
     return run if given["pieces"] is not None else collective_run.pipelined(run)
+
+
+command.exports(lambda ctx, _: export.titled(_run(ctx.params)))
 
 
 @dataclass(frozen=True)
