@@ -22,6 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from shardviz.compiler.child_process import COMPILERS_CHILD
+from shardviz.compiler.messages import end_with_parent
 
 _MAX_BYTES = 2**20
 
@@ -108,7 +109,7 @@ def _serve(control: socket.socket) -> None:
         if not asked:
             return
         if not os.fork():
-            child.end_with_parent()
+            end_with_parent()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             fork = os.fork()
             if not fork:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.answers import plans
-from shardviz.answers.explain import ExplainAnswer
-from shardviz.answers.plans import PricedProblem
+from shardviz.answers.plans import ExplainAnswer, PricedProblem
 from shardviz.api.arguments import (
     MachineLike,
     MeshLike,

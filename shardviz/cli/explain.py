@@ -17,7 +17,7 @@ from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 
 with LazyImports():
-    from shardviz.answers import explain, plans
+    from shardviz.answers import plans
     from shardviz.cli import export
     from shardviz.cli import step as step_command
     from shardviz.documents import fields, programs, rounds
@@ -128,7 +128,7 @@ def command(
             return _print_ranking(question, output, given["limit"])
         session.ask(question.problem, with_costs=given["with_times"])
         with working("planning"):
-            answer = explain.ExplainAnswer.planned(question)
+            answer = plans.ExplainAnswer.planned(question)
         return _print_answer(answer, session, output, ctx.params)
 
 
@@ -180,7 +180,7 @@ def _timed(question: plans.PricedProblem, targets: Sequence[Target], timeout: fl
     timelines: list[ProgramTimeline] = []
     with TargetSession(targets, timeout, may_drop=False) as session:
         session.ask(question.problem, with_costs=True)
-        answer = explain.ExplainAnswer.planned(question)
+        answer = plans.ExplainAnswer.planned(question)
         for result in session.answers():
             answer = answer.with_result(result)
     for result in answer.compiled:
@@ -324,7 +324,7 @@ def _refuse_stepping(ctx: click.Context) -> None:
 
 
 def _print_answer(
-    answer: explain.ExplainAnswer, session: TargetSession, output: CommandOutput, given: Mapping[str, Any]
+    answer: plans.ExplainAnswer, session: TargetSession, output: CommandOutput, given: Mapping[str, Any]
 ) -> int:
     results = session.answers()
     while answer.waits_for(session.requested):
@@ -350,7 +350,7 @@ def _print_answer(
     output.show(plan_pages.explain_view(cost, *page, not given["no_layout"], output.verbose))
     if with_times and not session.has_hardware:
         output.show_below(report.timeline_view(of_plan.plan_timeline(cost), *page, output.verbose))
-    told = explain.told_of(answer.plan, [*answer.compiled, *results]) if session.requested else ()
+    told = plans.told_of(answer.plan, [*answer.compiled, *results]) if session.requested else ()
     if told:
         output.show(target_answers.targets_table(told, answer.problem, *page))
     if told and output.verbose:

@@ -49,7 +49,7 @@ def command(number: int, devices: int, words: tuple[str, ...]) -> int:
 
 
 _PROCESS = """\
-from shardviz.compiler.child.main import end_with_parent
+from shardviz.compiler.messages import end_with_parent
 end_with_parent()
 from shardviz.cli import main
 main()

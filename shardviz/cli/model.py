@@ -19,7 +19,7 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.sharding import canonical_dtype
 
 with LazyImports():
-    from shardviz.answers import explain
+    from shardviz.answers import plans
     from shardviz.documents import fields
     from shardviz.documents import programs as documents
     from shardviz.models import answer as model_answer
@@ -103,7 +103,7 @@ def command(
         if answer.step is not None:
             plan = answer.step.layer.cost.plan
             session.ask(plan.problem)
-            told = explain.told_of(plan, session.answers()) if session.requested else ()
+            told = plans.told_of(plan, session.answers()) if session.requested else ()
         output.answer(
             lambda: documents.model_document(answer, told, moved),
             lambda: target_answers.targets_table(told, plan.problem, *output.page) if told else [],

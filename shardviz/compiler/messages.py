@@ -1,11 +1,13 @@
-"""The messages between the two processes, and the pipes for them. Before its reply to a call the child sends,
-as text, what it is doing now: "lowering". Every import that this file needs delays its first answer."""
+"""The messages between the two processes, the pipes for them, and the end of one with the other. Before its
+reply to a call the child sends, as text, what it is doing now: "lowering". Every import that this file needs
+delays its first answer."""
 
 from __future__ import annotations
 
 import os
 import pickle
 import re
+import signal
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -188,3 +190,11 @@ class Channel:
         self.incoming.close()
         with suppress(BrokenPipeError):  # what nobody has read
             self._outgoing.close()
+
+
+def end_with_parent() -> None:
+    """On Linux, be killed with the parent even while a compiler holds the interpreter lock."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

@@ -144,7 +144,7 @@ def settled(answer: T) -> CompilerRequest[T]:
 class RequestScheduler:
     """The requests to one process. `stop` is called with one that was cancelled while it was under way."""
 
-    def __init__(self, stop: Callable[[CompilerRequest[Any]], None]) -> None:
+    def __init__(self, stop: Callable[[CompilerRequest[Any]], object]) -> None:
         self._stop = stop
         self._waiting: list[CompilerRequest[Any]] = []
         self.current: CompilerRequest[Any] | None = None

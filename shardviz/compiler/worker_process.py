@@ -48,7 +48,9 @@ class WorkerProcess:
         self._job_lost: JobLost | None = None
         self._is_lost_told = False
         self.meeting: job_watch.JobStart | None = None
-        self._scheduler = RequestScheduler(self._stop_soon)
+        self._scheduler = RequestScheduler(
+            lambda request: start_timer(CANCEL_GRACE_S, self._stop, request, "was cancelled", True)
+        )
         self._lock = threading.Lock()
         self._process: ChildProcess | None = None
         self._asked: CompilerRequest[Any] | None = None
@@ -97,10 +99,6 @@ class WorkerProcess:
         self._thread.join(0.2)
         if self._job_lost is not None and not failed and not self._is_lost_told:
             raise self._job_lost
-
-    def _stop_soon(self, request: CompilerRequest[Any]) -> None:
-        """Stop the work on a cancelled request, if it does not end by itself soon."""
-        start_timer(CANCEL_GRACE_S, self._stop, request, "was cancelled", True)
 
     def _serve(self) -> None:
         while (request := self._scheduler.next()) is not None:

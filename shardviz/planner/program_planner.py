@@ -223,16 +223,6 @@ class StatementChoices:
         return self.copies(copies.kind, copies.states[0] if is_argument else min(copies.states, key=size))
 
 
-class StatementUse(NamedTuple):
-    """A statement with its form and the `names` of its operands. `first` are the given copies of the
-    arguments that it uses first, or first behind the forward pass."""
-
-    part: Statement
-    form: StatementForm
-    names: list[str]
-    first: tuple[ArrayCopies | None, ...]
-
-
 class ArrayUses:
     """The statements of a program as forms, and the arrays that they use: `starts` are the given copies of
     the arguments, `last` the last statement that needs an array, `open` the states in which results may be
@@ -245,7 +235,9 @@ class ArrayUses:
             array.name: choices.copies(ways.kind(array), ways.pool.state(array.decided_spec))
             for array in problem.arguments
         }
-        self.statements: list[StatementUse] = []
+        # Each with its form, the names of its operands, and the given copies of the arguments that it uses
+        # first, or first behind the forward pass.
+        self.statements: list[tuple[Statement, StatementForm, list[str], tuple[ArrayCopies | None, ...]]] = []
         self.last: dict[str, int] = {}
         used: set[str] = set()
         for number, part in enumerate(parts):
@@ -253,7 +245,7 @@ class ArrayUses:
             if number and self.leaves_forward(number - 1):
                 used.clear()
             first = tuple(None if name in used else self.starts.get(name) for name in names)
-            self.statements.append(StatementUse(part, self._form(part), names, first))
+            self.statements.append((part, self._form(part), names, first))
             used.update(names)
             self.last |= dict.fromkeys(names, number)
         self.used = {*self.last}

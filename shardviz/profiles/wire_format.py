@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from mmap import mmap
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,14 +86,9 @@ UINT64, INT64, REFERENCE = 3, 4, 7
 _KINDS = {UINT64 << 3 | VARINT: 1, INT64 << 3 | VARINT: 2, REFERENCE << 3 | VARINT: 3}
 
 
-class EventGroup(NamedTuple):
-    """Events that have the same stats, a column for each thing that they say; times are picoseconds, and
-    stats go by their number and the field of their value."""
-
-    ids: list[int]
-    starts: list[int]
-    ends: list[int]
-    stats: dict[tuple[int, int], list[int]]
+EventGroup = tuple[list[int], list[int], list[int], dict[tuple[int, int], list[int]]]
+"""Events that have the same stats: their ids, starts and ends, in picoseconds, and a column for each stat, by
+its number and the field of its value."""
 
 
 def event_groups(
@@ -151,7 +145,7 @@ def event_groups(
                 columns[stat, field] = (column.view(np.int64) if field == INT64 else column).tolist()
         begins = offsets[rows].view(np.int64) + begin
         ends = begins + np.maximum(durations[rows].view(np.int64), 0)
-        groups.append(EventGroup(ids[rows].tolist(), begins.tolist(), ends.tolist(), columns))
+        groups.append((ids[rows].tolist(), begins.tolist(), ends.tolist(), columns))
     return groups, np.flatnonzero(is_odd).tolist()
 
 

@@ -239,20 +239,20 @@ class _EventReader:
         names = np.fromiter(self.of_all, np.uint64, len(self.of_all))
         groups, others = event_groups(piece, starts, stops, names, [*self._wanted], begin)
         has_common = any(self.of_all.values())
-        for group in groups:
-            labels = [self._wanted[stat] for stat, _ in group.stats]
+        for ids, begins, ends, given in groups:
+            labels = [self._wanted[stat] for stat, _ in given]
             columns = [
                 [self._references.get(value, "") for value in column] if field == REFERENCE else column
-                for (_, field), column in group.stats.items()
+                for (_, field), column in given.items()
             ]
-            rows = zip(*columns, strict=True) if columns else repeat((), len(group.ids))
+            rows = zip(*columns, strict=True) if columns else repeat((), len(ids))
             stats: list[Mapping[str, Stat]] = [dict(zip(labels, row, strict=True)) for row in rows]
             if has_common:
                 stats = [
                     {**self.of_all[key], **own} if own else self.of_all[key]
-                    for key, own in zip(group.ids, stats, strict=True)
+                    for key, own in zip(ids, stats, strict=True)
                 ]
-            yield group.ids, group.starts, group.ends, stats
+            yield ids, begins, ends, stats
         for number in others:
             event = self._event(piece, starts[number], stops[number])
             if event is not None:

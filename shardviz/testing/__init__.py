@@ -19,17 +19,13 @@ from shardviz.lazy_names import lazy_names
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
 if TYPE_CHECKING:
     from shardviz.testing.assertions import (
+        BaselineChanged as BaselineChanged,
         assert_collectives as assert_collectives,
         assert_fits as assert_fits,
         check_baseline as check_baseline,
     )
-    from shardviz.testing.outcomes import BaselineChanged as BaselineChanged
 else:
     # Loaded on first use: pytest loads the plugin of this package at its start.
     __getattr__, __dir__, __all__ = lazy_names(
-        __name__,
-        {
-            "assertions": "assert_collectives assert_fits check_baseline",
-            "outcomes": "BaselineChanged",
-        },
+        __name__, {"assertions": "BaselineChanged assert_collectives assert_fits check_baseline"}
     )

@@ -22,7 +22,6 @@ from shardviz.hardware.quantities import SIZE, TIME, Quantity
 from shardviz.hlo.collective import Expected, tallies
 from shardviz.reports.changes import ReportChanges, ReportSummary, broken_limits, parse_limits, report_changes
 from shardviz.reports.program_report import ProgramReport, report_of
-from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
 from shardviz.units import human_bytes
 from shardviz.units import seconds as human_seconds
 from shardviz.user_files import short_path
@@ -42,7 +41,23 @@ WIDTH = 80
 SLACK = 1.01
 """A check that names no limits allows for so much: the figures are estimates."""
 __tracebackhide__ = True  # pytest shows the line of the test alone
+UPDATE = "SHARDVIZ_UPDATE"
+"""The environment variable that has baselines written anew."""
+RENEWED: dict[str, str] = {}
+"""Why the baselines that this process has written are written, by path, until a test's report has them."""
 AXES_HINT = "give mesh axes and runs, such as {'model': 2} or {('data', 'model'): 1}"
+
+
+class BaselineChanged(AssertionError):
+    """A program that differs from its baseline: a sentence, and a page of the changes."""
+
+    def __init__(self, message: str, page: str) -> None:
+        super().__init__(message, page)
+        self.message = message
+        self.page = page
+
+    def __str__(self) -> str:
+        return f"{self.message}\n\n{self.page}" if self.page else self.message
 
 
 def assert_collectives(

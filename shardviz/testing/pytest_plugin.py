@@ -3,13 +3,12 @@ Every start of pytest loads it where shardviz is installed, so it imports nothin
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 from _pytest.terminal import TerminalReporter
-
-from shardviz.testing.outcomes import RENEWED, BaselineChanged
 
 SECTION = "shardviz: the program and its baseline"
 PROPERTY = "shardviz_baseline"
@@ -22,7 +21,9 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     error = None if call.excinfo is None else call.excinfo.value
     page = ""
-    if isinstance(error, BaselineChanged):
+    # Where no check has run, nothing has loaded them.
+    checks: Any = sys.modules.get("shardviz.testing.assertions")
+    if checks is not None and isinstance(error, checks.BaselineChanged):
         # The page has a section of its own, without the marks of a traceback before each line.
         page, error.page = error.page, ""
     report = yield
@@ -32,8 +33,10 @@ def pytest_runtest_makereport(
             add(SECTION, page)
         else:
             report.sections.append((SECTION, page))
-    report.user_properties += [(PROPERTY, f"{path}: {reason}") for path, reason in RENEWED.items()]
-    RENEWED.clear()
+    if checks is not None:
+        renewed = checks.RENEWED.items()
+        report.user_properties += [(PROPERTY, f"{path}: {reason}") for path, reason in renewed]
+        checks.RENEWED.clear()
     return report
 
 

@@ -17,7 +17,6 @@ from shardviz.lazy_names import LazyImports
 
 with LazyImports():
     from shardviz.compiler import child_process, messages
-    from shardviz.compiler.child import main as child_main
     from shardviz.planner import planner
     from shardviz.planner.pricing import costs
 
@@ -107,7 +106,7 @@ class PlanningProcess:
 def main(read_fd: int, write_fd: int) -> None:
     """Serve the parent over two file descriptors: a function and its arguments go in, what it returns or the
     `ShardvizError` that it raises comes out. Any other error ends the process, with a traceback."""
-    child_main.end_with_parent()
+    messages.end_with_parent()
     channel = messages.Channel(read_fd, write_fd)
     while True:
         try:

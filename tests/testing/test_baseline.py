@@ -14,7 +14,7 @@ import pytest
 import shardviz
 from shardviz.errors import QuestionError
 from shardviz.testing import check_baseline
-from shardviz.testing.outcomes import RENEWED, BaselineChanged
+from shardviz.testing.assertions import RENEWED, BaselineChanged
 from shardviz.user_files import EXAMPLES
 
 PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "programs"
@@ -202,7 +202,7 @@ def test_the_plugin_shows_what_has_changed_and_what_is_written(changed_step):
     code, out = run_pytest(changed_step, "-p", "xdist", "-n", "1", "--show-capture=no")
     assert code == 1
     assert (
-        "E       shardviz.testing.outcomes.BaselineChanged: the program differs from baselines/step.json"
+        "E       shardviz.testing.assertions.BaselineChanged: the program differs from baselines/step.json"
         in out
     )
     section = out[out.index(" shardviz: the program and its baseline -") :]

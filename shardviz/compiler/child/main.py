@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
 import threading
 from importlib import import_module
 from queue import SimpleQueue
 from typing import Any, Literal, NoReturn
 
-from shardviz.compiler.messages import Channel, ChildBroken, ChildCall
+from shardviz.compiler.messages import Channel, ChildBroken, ChildCall, Versions, end_with_parent
 from shardviz.errors import CompilerError, ShardvizError
 from shardviz.lazy_names import LazyImports
 from shardviz.targets import OLDEST_JAX, ProcessName, older_than, pip
 
 with LazyImports():  # with JAX
-    from shardviz.compiler.child import answer, job, user_file
-
+    from shardviz.compiler.child import job
 
 ALONE = "python -c 'import jax' loads it alone"
 
@@ -41,11 +39,8 @@ def main(read_fd: int, write_fd: int, name: ProcessName | Literal["file"], *addr
 
 def _lower(channel: Channel) -> NoReturn:
     """Serve one request for a function in a user's file, then end the process with all its threads."""
-    request: Any = channel.receive()
     try:
-        channel.send(user_file.UserFile(request).program())
-    except ShardvizError as error:
-        channel.send(error)
+        _reply(channel, ChildCall("user_file.program", (channel.receive(),)))
     except Exception as error:  # all that the file raises is a ShardvizError by now
         channel.send(CompilerError(f"jax cannot be used here: {type(error).__name__}: {error}", ALONE))
     sys.stdout.flush()
@@ -67,7 +62,7 @@ def _serve(channel: Channel, inbox: SimpleQueue[Any], name: ProcessName, address
     found_job = job.find(*address) if address else None
     if found_job is not None:
         channel.send(found_job[0])
-    versions = answer.versions(name)  # loads all that answers
+    versions: Versions = _function("answer.versions")(name)  # loads all that answers
     gc.freeze()
     gc.enable()
     if found_job is not None:
@@ -79,12 +74,20 @@ def _serve(channel: Channel, inbox: SimpleQueue[Any], name: ProcessName, address
         if found_job is not None and not job.is_asked_alike(call):
             channel.send(ChildBroken())
             return
-        file, function = call.function.split(".")
-        called = getattr(import_module(f"shardviz.compiler.child.{file}"), function)
-        try:
-            channel.send(called(channel.send, *call.arguments))
-        except ShardvizError as error:
-            channel.send(error)
+        _reply(channel, call)
+
+
+def _function(name: str) -> Any:
+    """A function of a file beside this one."""
+    file, _, function = name.partition(".")
+    return getattr(import_module(f"shardviz.compiler.child.{file}"), function)
+
+
+def _reply(channel: Channel, call: ChildCall) -> None:
+    try:
+        channel.send(_function(call.function)(channel.send, *call.arguments))
+    except ShardvizError as error:
+        channel.send(error)
 
 
 def _listen(channel: Channel, inbox: SimpleQueue[Any]) -> None:
@@ -94,11 +97,3 @@ def _listen(channel: Channel, inbox: SimpleQueue[Any]) -> None:
             inbox.put(channel.receive())
         except (EOFError, OSError):
             os._exit(0)
-
-
-def end_with_parent() -> None:
-    """On Linux, be killed with the parent even while a compiler holds the interpreter lock."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

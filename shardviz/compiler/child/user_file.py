@@ -39,7 +39,12 @@ _OURS = str(Path(__file__).parents[2])
 RETURNS = "let it end with: return function, argument, argument, …, or return jitted.lower(…)"
 
 
-class UserFile:
+def program(_report: Callable[[str], None], request: UserFileRequest) -> UserProgram:
+    """Run the file of a request, and lower its program for each platform."""
+    return _UserFile(request).program()
+
+
+class _UserFile:
     """A file, and the function in it that is asked for."""
 
     def __init__(self, request: UserFileRequest) -> None:
@@ -51,7 +56,6 @@ class UserFile:
         self._made_of: dict[int, tuple[Any, Any]] = {}
 
     def program(self) -> UserProgram:
-        """Run the file, and lower its program for each platform."""
         request = self.request
         self._keep_stages()
         if older_than(jax.__version__, OLDEST_JAX):

@@ -78,15 +78,6 @@ def _entries(name: str, others: Iterable[str], sizes: Mapping[str, int]) -> int:
     return prod((sizes[other] for other in others), start=sizes[name])
 
 
-class _Step(NamedTuple):
-    """The elimination of a variable, of which the least is left over the `others`: the numbers of the tables
-    that have it, the order of their dimensions and the places where they lack one."""
-
-    name: str
-    others: tuple[str, ...]
-    taken: list[tuple[int, list[int], tuple[slice | None, ...]]]
-
-
 class Elimination:
     """The elimination of variables from many sums at once, whose tables are over the same `scopes`; `sizes`
     are the numbers of values. `entries` are those of all its tables of one sum, `largest` of the largest."""
@@ -98,7 +89,11 @@ class Elimination:
         self._scopes = [tuple(name for name in scope if name in sizes) for scope in scopes]
         left = dict(enumerate(self._scopes))
         self.entries = self.largest = 0
-        self._steps: list[_Step] = []
+        # Each variable, and those over which its least is left; of the tables that have it the numbers, the
+        # order of their dimensions and the places where they lack one.
+        self._steps: list[
+            tuple[str, tuple[str, ...], list[tuple[int, list[int], tuple[slice | None, ...]]]]
+        ] = []
         for name in elimination_order(self._scopes, sizes):
             own = {number: scope for number, scope in left.items() if name in scope}
             others = tuple(dict.fromkeys(each for scope in own.values() for each in scope if each != name))
@@ -110,7 +105,7 @@ class Elimination:
                 places = (slice(None) if each in scope else None for each in (*others, name))
                 taken.append((number, [0, *order], (slice(None), *places)))
             left[len(scopes) + len(self._steps)] = others
-            self._steps.append(_Step(name, others, taken))
+            self._steps.append((name, others, taken))
             count = _entries(name, others, sizes)
             self.entries, self.largest = self.entries + count, max(self.largest, count)
         self._left = [*left]

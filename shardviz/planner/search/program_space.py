@@ -187,17 +187,6 @@ class StatementSpace(NamedTuple):
         return self.part.phase != "forward"
 
 
-class AlikeStatements(NamedTuple):
-    """Statements with the same `choices`, one of them as their `part`. For each of its arrays the first row
-    of the shards that the work takes or makes, as they are while a ring passes them on (`whole`) and as they
-    are `needed` before."""
-
-    part: Statement
-    choices: tuple[WorkChoice, ...]
-    whole: list[int]
-    needed: list[int]
-
-
 class MoveRows(NamedTuple):
     """The collectives of all ways of a program, each way of its own array, as rows: of `lines` the one whose
     price it has, the rows of its shards `before` and `after` it and of the `whole` array, whether each axis
@@ -272,16 +261,19 @@ class ProgramSpace:
         every = np.arange(len(problem.parts))[:, None]
         begin = np.array([at for at, _ in made], np.intp)
         self.waits = (every > begin) & (every <= np.array([last.get(a.name, at) for at, a in made], np.intp))
-        # The splits of statements that are alike stand once.
-        self.alike: list[AlikeStatements] = []
+        # The splits of statements that are alike stand once: one of them, and for each of its arrays the
+        # first row of the shards that the work takes or makes, while a ring passes them on, and before.
+        self.alike: list[tuple[Statement, tuple[WorkChoice, ...], list[int], list[int]]] = []
+        self.splits = 0
         begins: dict[int, int] = {}
         for part, choices, its_arrays, *_ in self.statements:
             if id(choices) not in begins:
-                begins[id(choices)] = sum(len(alike.choices) for alike in self.alike)
+                begins[id(choices)] = self.splits
+                self.splits += len(choices)
                 shards = [*enumerate(map(self.moved, its_arrays))]
                 whole = [rows.add(one, tuple(own.whole[at][0] for own in choices)) for at, one in shards]
                 before = [rows.add(one, tuple(own.states[at][0] for own in choices)) for at, one in shards]
-                self.alike.append(AlikeStatements(part, choices, whole, before))
+                self.alike.append((part, choices, whole, before))
         self.split_starts = np.array([begins[id(each.choices)] for each in self.statements], np.intp)
         # The moves of each statement's arrays, whose tables stand once where they are the same.
         moves = _Moves(self)

@@ -309,9 +309,7 @@ def _work(
     """Seconds of work, of a ring beside it and longer, FLOPs and bytes of HBM, by mesh and split."""
     prices = [one.prices for one in programs]
     device = prices[0].placed.machine.device
-    work, sent, waited, flops, traffic = columns = np.zeros(
-        (5, len(programs), sum(len(alike.choices) for alike in space.alike))
-    )
+    work, sent, waited, flops, traffic = columns = np.zeros((5, len(programs), space.splits))
     start = 0
     for part, choices, whole, needed in space.alike:
         own = slice(start, start := start + len(choices))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import Any
 
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.collective_time import CollectiveTime
@@ -28,15 +28,6 @@ _BY_BYTES = ("wire_bytes", "collectives", "flops", "time", "local_steps", "first
 
 class SearchTooLongError(Exception):
     """A search has looked at more than it may."""
-
-
-class PriceLine(NamedTuple):
-    """The time of a collective over some axes by its bytes: its start, and the longer of latency and seconds
-    per byte; None where it has several lines, as NCCL's ways and what was measured have."""
-
-    start: float
-    latency: float
-    per_byte: float | None
 
 
 class Prices:
@@ -94,13 +85,15 @@ class Prices:
         """Seconds on links, 0 where nobody publishes these; `size` is as in `Step.bytes`."""
         if self._lacks_links:
             return 0.0
-        line = self.line(op, axes)
-        if line.per_byte is None:
+        start, latency, per_byte = self.line(op, axes)
+        if per_byte is None:
             return collective_price(op, size, axes, self.placed).seconds
-        return line.start + max(line.latency, line.per_byte * size)
+        return start + max(latency, per_byte * size)
 
     @remembered
-    def line(self, op: str, axes: Axes) -> PriceLine:
+    def line(self, op: str, axes: Axes) -> tuple[float, float, float | None]:
+        """The time of a collective over some axes by its bytes: its start, and the longer of latency and
+        seconds per byte; None where it has several lines, as NCCL's ways and what was measured have."""
         time = collective_price(op, LARGE, axes, self.placed)
         levels = self.placed.levels_for(op, axes)
         has_several = self.placed.machine.measured or any(level.nccl for level in levels)
@@ -108,7 +101,7 @@ class Prices:
         start, latency = time.start_seconds, time.latency_seconds
         if time.seconds > start + time.bandwidth_seconds:  # nothing is sent during the latency
             start, latency = start + latency, 0.0
-        return PriceLine(start, latency, per_byte)
+        return start, latency, per_byte
 
     @remembered
     def work(self, flops: int, hbm_bytes: int, dtype: str) -> Cost:
