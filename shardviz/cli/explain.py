@@ -3,7 +3,7 @@ which ask the planner alone: all ways to split a problem's arrays, its cost over
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,6 @@ with LazyImports():
     from shardviz.timeline import of_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from shardviz.devices.job import JobAddress
     from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem

@@ -97,10 +97,13 @@ class ExampleCommand(click.Command):
     context_class = HelpContext
     subject: Callable[[click.Context, Any], Subject]
 
-    def exports(self, subject: Callable[[click.Context, Any], Subject]) -> None:
+    def exports(
+        self, subject: Callable[[click.Context, Any], Subject]
+    ) -> Callable[[click.Context, Any], Subject]:
         """Have `shardviz export` write what a function makes of the command's options, told which part of a
         problem is meant."""
         self.subject = subject
+        return subject
 
     @cached_property
     def examples(self) -> list[tuple[str, str]]:

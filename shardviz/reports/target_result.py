@@ -129,22 +129,12 @@ def read_traced(compiled: TargetResult, folder: str, problem: Problem) -> PassTr
     return PassTrace(compiled, read_passes(dumps, *placed))
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """The collectives of an answer by where their groups lie, in terms of a `unit`, "slice" or "node": in
-    `between` each group has one device of each unit that it reaches, in `inside` all of one."""
-
-    unit: str
-    between: tuple[Collective, ...]
-    both: tuple[Collective, ...]
-    inside: tuple[Collective, ...]
-
-
-def traffic_of(compiled: TargetResult, mesh: Mesh) -> Traffic | None:
-    """The parts of the traffic; None where all devices are in one slice or node, or nobody knows."""
+def traffic_of(compiled: TargetResult, mesh: Mesh) -> dict[str, list[Collective]]:
+    """The collectives of an answer by where their groups lie: "between" slices or nodes each group has one
+    device of each that it reaches, "inside" one all of them. Empty on one slice, or where nobody knows."""
     placement = compiled.placement
     if placement is None or placement.units < 2:
-        return None
+        return {}
     parts: dict[str, list[Collective]] = {"between": [], "both": [], "inside": []}
     for one in compiled.collectives:
         # For each group, the slice or node of each of its devices.
@@ -159,4 +149,4 @@ def traffic_of(compiled: TargetResult, mesh: Mesh) -> Traffic | None:
             part = "between" if all(len({*own}) == len(own) for own in units) else "both"
         if one.wire_bytes:
             parts[part].append(one)
-    return Traffic(placement.unit, *map(tuple, parts.values()))
+    return parts

@@ -161,22 +161,17 @@ def error_lines(compiled: TargetResult, width: int, indent: int) -> list[Text]:
 
 def traffic_lines(compiled: TargetResult, mesh: Mesh, width: int) -> list[Text]:
     """The traffic across the edges of slices or nodes and inside them; no line where there is one of them."""
-    traffic = traffic_of(compiled, mesh)
-    if traffic is None:
+    traffic, placement = traffic_of(compiled, mesh), compiled.placement
+    if not any(traffic.values()) or placement is None:
         return []
-    parts = {
-        f"between {traffic.unit}s": traffic.between,
-        f"between {traffic.unit}s and inside them": traffic.both,
-        f"inside a {traffic.unit}": traffic.inside,
-    }
-    said = {
-        where: f"{plural(len(those), 'collective')}, {exact_bytes(bytes_sent(those))} sent per device"
-        for where, those in parts.items()
+    between, inside = f"between {placement.unit}s", f"inside a {placement.unit}"
+    parts = {"between": between, "both": f"{between} and inside them", "inside": inside}
+    said = [
+        f"{parts[part]}: {plural(len(those), 'collective')}, {exact_bytes(bytes_sent(those))} sent per device"
+        for part, those in traffic.items()
         if those
-    }
-    if not traffic.both:
-        said = {where: said.get(where, "nothing") for where in parts if parts[where] is not traffic.both}
-    lead, _, rest = "; ".join(f"{where}: {words}" for where, words in said.items()).partition(": ")
+    ]
+    lead, _, rest = "; ".join(said).partition(": ")
     return sentence(rest, width, 2, f"{lead}: ")
 
 
