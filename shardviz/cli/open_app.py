@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 from textual.drivers.linux_driver import LinuxDriver
 
 from shardviz.cli.process import ExitCode, end_at_once, end_by, on_signal
-from shardviz.tui.terminal_input import TerminalInput
 
 if TYPE_CHECKING:
     from shardviz.forms.form import History, ProblemForm
@@ -54,7 +53,7 @@ def open_app(
     A `warning` is shown first."""
     gc.disable()  # until the first frame: what loads now stays, and looking for garbage in it only delays
     from shardviz.tui.app import ShardvizApp
-    from shardviz.tui.own_keys import keys_path
+    from shardviz.tui.registry import keys_path
 
     app = ShardvizApp(draft, screen, lesson=lesson, present=present, warning=warning, keys=keys_path())
     app.driver_class = TerminalDriver
@@ -136,6 +135,8 @@ class TerminalDriver(LinuxDriver):
         super().stop_application_mode()
 
     def run_input_thread(self) -> None:
+        from shardviz.tui.resilient_app import TerminalInput  # loaded with the application
+
         typed = TerminalInput()
         while not self.exit_event.is_set():
             if select.select([self.fileno], [], [], LOOK_S)[0]:

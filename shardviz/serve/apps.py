@@ -7,10 +7,9 @@ from contextlib import suppress
 from dataclasses import asdict
 
 from shardviz.compiler import Worker
-from shardviz.errors import QuestionError, ShardvizError
+from shardviz.errors import QuestionError
 from shardviz.forms.form import OPEN
 from shardviz.forms.share import Shared, from_string, to_string
-from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import UNKNOWN, attempt_of
 from shardviz.serve.lecture import PagePointer
 from shardviz.tui.app import ShardvizApp
@@ -88,8 +87,7 @@ class FollowerApp(VisitorApp):
         if led.lesson:
             await self.open_lesson(attempt_of(led))
         else:
-            if self.lesson is not None:
-                await self._close_lesson(self.lesson)
+            await self.leave_lesson(is_told=False)
             self.state.edit(led.draft)
         if self.state.area != led.screen:
             await self.workspace.put_on(led.screen)
@@ -165,10 +163,7 @@ class TeacherApp(VisitorApp):
         if led == self._led or self.state.resolved.draft != self.state.history.draft:
             return
         self._led = led
-        try:
-            self.tell({"type": "leads", "shared": to_string(shared), "asks": self._asks, **asdict(pointer)})
-        except ShardvizError as error:
-            self.notify(error_words(error), severity="warning")
+        self.tell({"type": "leads", "shared": to_string(shared), "asks": self._asks, **asdict(pointer)})
 
     @property
     def _asks(self) -> dict[str, object] | None:

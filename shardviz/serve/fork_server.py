@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from shardviz.lessons import course
 
-_DRIVER = "shardviz.serve.driver:VisitorDriver"
+_DRIVER = "shardviz.serve.visitor:VisitorDriver"
 _PASSED = re.compile(
     r"PATH|HOME|LANG|LC_\w+|TZ|VIRTUAL_ENV|PYTHON(PATH|HOME|USERBASE|UTF8)|(LD|DYLD)_LIBRARY_PATH|XLA_FLAGS"
 )

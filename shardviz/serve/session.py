@@ -16,7 +16,7 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 from shardviz.forms.form import one_line
-from shardviz.serve.driver import PATIENCE_S
+from shardviz.serve import PATIENCE_S
 from shardviz.serve.fork_server import ForkServer
 from shardviz.serve.lecture import PagePointer
 

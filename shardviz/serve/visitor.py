@@ -1,4 +1,5 @@
-"""A visitor's process: the application for a guest, kept from the files and the memory of this machine.
+"""A visitor's process: the application for a guest, kept from the files and the memory of this machine, and
+its terminal: keys come in, pictures go out, and nothing else.
 
 The fork server calls `run` in a process and a folder of its own. The application offers a guest nothing that
 writes a file, and one text that may name one, a machine's. `refuse_files` is the lock: Python announces every
@@ -10,11 +11,20 @@ by themselves.)"""
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
 import sys
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
+
+from textual import events, messages
+from textual.drivers._byte_stream import ByteStream
+from textual.drivers.web_driver import WebDriver
+from textual.message import Message
 
 import shardviz
 from shardviz.compiler import CompilerRequest
@@ -22,9 +32,15 @@ from shardviz.compiler.child_process import COMPILERS_CHILD, PROGRAM
 from shardviz.compiler.worker import Worker
 from shardviz.errors import TargetError
 from shardviz.forms.share import from_string
+from shardviz.serve import PATIENCE_S
 from shardviz.serve.apps import APPS
+from shardviz.serve.lecture import pointer_in
 from shardviz.targets import Target
 from shardviz.tui.planning import PLANNERS_CHILD
+from shardviz.tui.resilient_app import TerminalInput
+
+MAX_REASON = 300
+"""Characters of an error that the server gets."""
 
 CHILDREN = (COMPILERS_CHILD, PLANNERS_CHILD)
 """The modules that a process of a visitor's session may run."""
@@ -137,10 +153,92 @@ def _is_in(path: Any, roots: tuple[str, ...]) -> bool:
     return isinstance(path, int) or f"{os.path.realpath(os.fsdecode(path))}{os.sep}".startswith(roots)
 
 
+class VisitorDriver(WebDriver):
+    """Textual's driver for the web without its ways to hand out files and open links. The process ends with
+    the server's pipe, however the server ends."""
+
+    def run_input_thread(self) -> None:
+        packets, typed = ByteStream(), TerminalInput()
+        with suppress(ConnectionError):  # of a server that died with pictures unread
+            for data in self._input_reader:
+                for kind, payload in packets.feed(data) if data else ():
+                    if kind == "D":
+                        self._process(typed.feed(payload))
+                    else:
+                        self._on_meta(kind, payload)
+                self._process(typed.tick())
+        self._end_soon()
+
+    def _process(self, typed: Iterable[Message]) -> None:
+        for message in typed:
+            self.process_message(message)
+
+    def stop_application_mode(self) -> None:
+        """Leave it to `say_end` to tell the server how the application has ended."""
+        self.exit_event.set()
+        self._input_reader.close()
+
+    def process_message(self, message: Message) -> None:
+        """Pass over sizes of the terminal in what is typed: the server sends them, within its limits."""
+        if not isinstance(message, (events.Resize, messages.InBandWindowResize)):
+            super().process_message(message)
+
+    def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
+        if packet_type == "quit":
+            self._end_soon()
+        elif packet_type == "follow":
+            self._app.led = payload["shared"], pointer_in(payload)  # type: ignore[attr-defined]
+            self._ask(self._app.follow)  # type: ignore[attr-defined]
+        elif packet_type == "repaint":
+            self._ask(self._repaint)
+        elif packet_type in ("resize", "focus", "blur"):
+            super().on_meta(packet_type, payload)
+
+    def open_url(self, url: str, new_tab: bool = True) -> None:
+        """A visitor opens links in a browser."""
+
+    def deliver_binary(self, *_args: Any, **_named: Any) -> None:
+        """A visitor gets no files."""
+
+    def _repaint(self) -> None:
+        """Draw the whole screen, in a terminal of whose modes nothing is known."""
+        self.write_meta({"type": "repaints"})
+        self.write("\x1b[?1049h\x1b[?25l")  # its other screen, without the cursor
+        self._enable_mouse_support()
+        self._enable_bracketed_paste()
+        self._app.refresh(layout=True)
+
+    def _ask(self, what: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the application's loop may have ended already
+            self._app.call_later(what)
+
+    def _end_soon(self) -> None:
+        self._ask(self._app.exit)
+        timer = threading.Timer(PATIENCE_S, leave, (1,))
+        timer.daemon = True
+        timer.start()
+
+
+def say_end(error: Exception | None) -> None:
+    """Tell the server that the application has ended, and why where it has failed."""
+    said = {"type": "exit"}
+    if error is not None:
+        said = {"type": "failed", "reason": f"{type(error).__name__}: {error}"[:MAX_REASON]}
+    packet = json.dumps(said).encode()
+    with suppress(OSError):  # the server may have gone
+        os.write(1, b"M%s%s" % (len(packet).to_bytes(4, "big"), packet))
+
+
+def leave(code: int) -> NoReturn:
+    """End the process, also while it computes, and remove its folder: the server, which would remove that as
+    well, may have been killed."""
+    with suppress(OSError):
+        Path.cwd().rmdir()
+    os._exit(code)
+
+
 def run(string: str, role: str, seat: str) -> NoReturn:
     """Run the application until the visitor or the server leaves; choices are in the order of a seat."""
-    from shardviz.serve.driver import leave, say_end
-
     # What goes wrong here is not for the page, and not for the server's terminal either.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     code = 1

@@ -1,4 +1,5 @@
-"""The lines around the workspace: the headline and the tabs above it, the keys below it."""
+"""The lines around the workspace: the headline and the tabs above it, the keys below it; and what stands in
+the place of all in a window that is too small for them."""
 
 from __future__ import annotations
 
@@ -6,23 +7,25 @@ from collections.abc import Collection, Sequence
 
 import rich.style
 from rich.text import Text
+from textual import events, on
+from textual.app import ComposeResult
 from textual.color import Color
 from textual.content import Content
 from textual.reactive import reactive
+from textual.screen import Screen
 from textual.style import Style
 from textual.widget import Widget
+from textual.widgets import Static
 
 from shardviz.forms.form import SCREENS
 from shardviz.forms.resolve import ResolvedProblem
 from shardviz.render.problem_picture import headline
 from shardviz.tui.registry import APP, Command
-from shardviz.tui.themes import STYLES, palette_of
+from shardviz.tui.themes import Styled
 
 
-class Headline(Widget):
+class Headline(Styled, Widget):
     """``bd,df->bf   XY,Y_->X_   X=2 Y=4   bf16   v5e:2x4``, and what is wrong."""
-
-    DEFAULT_CSS = STYLES["Headline"]
 
     resolved: reactive[ResolvedProblem | None] = reactive(None, always_update=True)
     of_collective = reactive(False)
@@ -31,7 +34,7 @@ class Headline(Widget):
     def render(self) -> Text:
         if self.resolved is None:
             return Text()
-        return headline(self.resolved, self.content_size.width, palette_of(self.app), self.of_collective)
+        return headline(self.resolved, self.content_size.width, self.palette, self.of_collective)
 
 
 PROBLEM = "problem"
@@ -41,11 +44,9 @@ PROBLEM_WIDTH = 37
 """Columns of the problem beside a screen, with the gap between them."""
 
 
-class ScreenTabs(Widget):
+class ScreenTabs(Styled, Widget):
     """``p Problem 1 Layout 2 Plan 3 Step …``: what is shown stands out, a click leads there. Where there is
     little room, first the blanks around the tabs go, then the problem's name, then the blanks within."""
-
-    DEFAULT_CSS = STYLES["ScreenTabs"]
 
     area = reactive(SCREENS[0])
     """The screen that has the keys."""
@@ -90,17 +91,11 @@ WAYS_OUT = ("quit", "close")
 """Commands that have their place at any width: out of the application, out of a window."""
 
 
-class KeyFooter(Widget):
+class KeyFooter(Styled, Widget):
     """As many commands as fit, in order, and at any width the way out; a click on one presses its key."""
-
-    DEFAULT_CSS = STYLES["KeyFooter"]
 
     commands: reactive[Sequence[Command]] = reactive(())
     auto_links = False
-
-    def __init__(self, commands: Sequence[Command] = ()) -> None:
-        super().__init__()
-        self.set_reactive(KeyFooter.commands, commands)
 
     def render(self) -> Content:
         # The help closes by its own key, which is its first.
@@ -122,3 +117,34 @@ class KeyFooter(Widget):
         if not command.keys:
             return piece
         return piece.stylize(Style.from_meta({"@click": f"app.simulate_key('{command.keys[0]}')"}))
+
+
+LEAST = (40, 10)
+"""Columns and lines that the application needs."""
+
+
+def is_too_small(width: int, height: int) -> bool:
+    return width < LEAST[0] or height < LEAST[1]
+
+
+class TooSmall(Styled, Screen[None]):
+    """Says how large the window has to be, and goes when it is."""
+
+    def compose(self) -> ComposeResult:
+        yield Static(markup=False)
+
+    @on(events.Resize)
+    @on(events.ScreenResume)  # a dialog that was just about to open has stood above
+    def _judge(self) -> None:
+        size = self.app.size
+        if is_too_small(*size):
+            needed, given = ("×".join(map(str, each)) for each in (LEAST, size))
+            self.query_one(Static).update(Text(f"shardviz needs {needed}; this window is {given}"))
+        elif self.is_active:
+            self.dismiss()
+
+    def on_key(self, event: events.Key) -> None:
+        """Only leaving works where nothing can be seen."""
+        if event.key != "q":
+            event.stop()
+            event.prevent_default()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import InitVar, dataclass, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from textual.message import Message
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Worker
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner.plan import Plan
-    from shardviz.stepping.collective_run import Verdict
-    from shardviz.stepping.plan_run import PlanRun
     from shardviz.stepping.question import CollectiveQuestion
 
 
@@ -80,22 +77,21 @@ Key = tuple[str, Hashable, str]
 Known = TypeVar("Known", bound=ShownReply[Any])
 
 
-@dataclass(eq=False)
+Send = Callable[[Callable[[str], None]], "CompilerRequest[Any]"]
+"""Asks a worker, which calls the function at each stage of its compiler."""
+Read = Callable[[Any], dict[str, Any]]
+"""The fields of what is then known, made of a reply."""
+
+
 class _Query(Generic[Known]):
-    """One question. `send` asks it, and `read` makes of a reply what is then known; of an error too, where
-    `without` makes a reply of it. `is_settled`: it would be replied the same again."""
+    """One question, `waiting` at first. `is_settled`: it would be replied the same again."""
 
-    _known: Known
-    send: InitVar[Callable[[Callable[[str], None]], CompilerRequest[Any]]]
-    _read: Callable[[Any], Known]
-    _without: Callable[[ShardvizError], object] | None
-    _notify: Callable[[], None]
-    is_settled: bool = False
-    request: CompilerRequest[Any] | None = None
-
-    def __post_init__(self, send: Callable[[Callable[[str], None]], CompilerRequest[Any]]) -> None:
+    def __init__(self, waiting: Known, send: Send, read: Read, notify: Callable[[], None]) -> None:
+        self._known, self._read, self._notify = waiting, read, notify
+        self.is_settled = False
+        self.request: CompilerRequest[Any] | None = None
         try:
-            self.request = send(lambda _stage: self._notify())
+            self.request = send(lambda _stage: notify())
         except Exception as error:
             self._fail(error)
         else:
@@ -108,29 +104,27 @@ class _Query(Generic[Known]):
             return replace(known, state="asked", stage=request.stage, since=request.began)
         return known
 
-    def read_again(self) -> None:
-        """Read the reply once more: what it is compared with has changed."""
-        assert self.request is not None
-        self._known = self._read(self.request.result())
+    def read(self, reply: object) -> None:
+        """Read the reply, also once more where what it is compared with has changed."""
+        self._known = replace(self._known, state="answered", **self._read(reply))
 
     def _end(self, request: Future[Any]) -> None:
         try:
-            self._known = self._read(request.result())
+            self.read(request.result())
             self.is_settled = True
         except Exception as error:
             self._fail(error)
         self._notify()
 
     def _fail(self, error: Exception) -> None:
-        if isinstance(error, Cancelled):
-            self._known = replace(self._known, state="cancelled")
-            return
         if not isinstance(error, ShardvizError):
             error = CompilerError(f"the answer cannot be read: {error!r}")
-        if self._without is None:
-            self._known = replace(self._known, state="failed", error=error)
+        if isinstance(error, Cancelled):
+            self._known = replace(self._known, state="cancelled")
+        elif isinstance(self._known, ShownAnswer):
+            self.read(without_answer(self._known.target.name, error))
         else:
-            self._known = self._read(self._without(error))
+            self._known = replace(self._known, state="failed", error=error)
 
 
 class CompilerQueries:
@@ -168,16 +162,15 @@ class CompilerQueries:
     @property
     def answers(self) -> Mapping[str, ShownAnswer]:
         """The answers to the problem on screen, by target name, in the order of the draft."""
-        scene = self._scene
-        if scene is None:
+        if (scene := self._scene) is None:
             return {}
-        queries = {
-            target.name: self._queries["answer", scene.problem, target.name] for target in scene.targets
-        }
-        for query in queries.values():
-            if query.is_settled and query.known.plan is not scene.plan:
-                query.read_again()
-        return {name: query.known for name, query in queries.items()}
+        answers = {}
+        for target in scene.targets:
+            query = self._queries["answer", scene.problem, target.name]
+            if query.is_settled and query.known.plan is not scene.plan and query.request is not None:
+                query.read(query.request.result())
+            answers[target.name] = query.known
+        return answers
 
     def start(self) -> None:
         self.worker.start()
@@ -186,9 +179,7 @@ class CompilerQueries:
         """Ask about the problem of another scene, and forget what is no longer asked."""
         self._scene, self._edited = scene, time.monotonic()
         names = [target.name for target in scene.targets]
-        for what, subject, name in [*self._wanted]:
-            if what != "verdict" and (subject != scene.problem or name not in names):
-                self._drop((what, subject, name))
+        self._drop(lambda key: key[0] != "verdict" and (key[1] != scene.problem or key[2] not in names))
         for target in scene.targets:
             self._ask(scene, target)
         for what, kept in KEPT.items():
@@ -199,14 +190,12 @@ class CompilerQueries:
     def ask_now(self, target: str = "") -> None:
         """Ask a target now (all, without a name), without a pause; also where it was cancelled, or its
         compiler failed."""
-        scene = self._scene
-        if scene is None:
+        if (scene := self._scene) is None:
             return
         self._edited = -math.inf
-        for key in [*self._wanted]:
-            query = self._queries[key]
-            if target in ("", key[2]) and not query.is_settled and query.known.state != "asked":
-                self._drop(key)
+        open_now = (key for key, query in self._queries.items() if not query.is_settled)
+        waiting = {key for key in open_now if self._queries[key].known.state != "asked"}
+        self._drop(lambda key: key in waiting and target in ("", key[2]))
         for one in scene.targets:
             self._ask(scene, one)
         # The panes of passes and of a verdict ask for them again.
@@ -219,36 +208,30 @@ class CompilerQueries:
         asked = next((known for known in scene.targets if known.name == target), None) if scene else None
         if scene is None or asked is None:
             return ShownReply(parse_targets(target)[0])
-        waiting: ShownReply[PassTrace] = ShownReply(asked)
         return self._want(
             ("passes", scene.problem, target),
-            waiting,
+            ShownReply[PassTrace](asked),
             lambda told: self.worker.trace(scene.problem, asked, told, turn=(self._due(target), 2)),
-            lambda traced: replace(waiting, state="answered", answer=traced),
+            lambda traced: {"answer": traced},
         )
 
-    def verified(self, question: CollectiveQuestion | PlanRun) -> ShownReply[Verdict]:
+    def verified(self, question: CollectiveQuestion | plan_run.PlanRun) -> ShownReply[collective_run.Verdict]:
         """JAX's verdict on a collective or a plan, known by its identity; it is asked for where nobody has,
         and another is dropped."""
-        key = ("verdict", id(question), "")
-        for other in [*self._wanted]:
-            if other[0] == "verdict" and other != key:
-                self._drop(other)
-        waiting: ShownReply[Verdict] = ShownReply(TARGETS["cpu"])
+        key, target = ("verdict", id(question), ""), TARGETS["cpu"]
+        self._drop(lambda other: other[0] == "verdict" and other != key)
 
         def send(on_progress: Callable[[str], None]) -> CompilerRequest[ExecutionResult]:
             run: Callable[..., CompilerRequest[ExecutionResult]] = getattr(self.worker, question.jax_call)
-            return run(*question.for_jax(), waiting.target, on_progress, turn=(self._due("cpu"), 2))
+            return run(*question.for_jax(), target, on_progress, turn=(self._due("cpu"), 2))
 
-        def read(ran: ExecutionResult) -> ShownReply[Verdict]:
+        def read(ran: ExecutionResult) -> dict[str, Any]:
             if isinstance(question, plan_run.PlanRun):
-                return replace(waiting, state="answered", answer=question.compared(ran))
-            mesh, shards = question.mesh, question.shards
-            simulated = frames.Frames(question.schedule, question.operation, mesh, shards)
-            verdict = collective_run.compare_with_jax(question, simulated, ran)
-            return replace(waiting, state="answered", answer=verdict)
+                return {"answer": question.compared(ran)}
+            simulated = frames.Frames(question.schedule, question.operation, question.mesh, question.shards)
+            return {"answer": collective_run.compare_with_jax(question, simulated, ran)}
 
-        return self._want(key, waiting, send, read)
+        return self._want(key, ShownReply[collective_run.Verdict](target), send, read)
 
     def cancel(self) -> bool:
         """Cancel what is under way or waits; False where there is nothing."""
@@ -276,41 +259,34 @@ class CompilerQueries:
             turn, has_costs = (self._due(name), int(name != "shardy")), target.machine is not None
             return self.worker.submit(problem, target, on_progress, turn=turn, with_costs=has_costs)
 
-        def read(compiled: TargetResult) -> ShownAnswer:
+        def read(compiled: TargetResult) -> dict[str, Any]:
             from shardviz.compare import differences
 
             # The plan may be another one by now.
             now = self._scene
             plan = now.plan if now is not None and now.problem == problem else scene.plan
-            compared = differences(plan, compiled)
-            return ShownAnswer(target, "answered", answer=compiled, differences=compared, plan=plan)
+            return {"answer": compiled, "differences": differences(plan, compiled), "plan": plan}
 
         key = "answer", problem, name
-        self._want(key, ShownAnswer(target), send, read, partial(without_answer, name))
+        self._want(key, ShownAnswer(target), send, read)
 
-    def _want(
-        self,
-        key: Key,
-        waiting: Known,
-        send: Callable[[Callable[[str], None]], CompilerRequest[Any]],
-        read: Callable[[Any], Known],
-        without: Callable[[ShardvizError], object] | None = None,
-    ) -> Known:
+    def _want(self, key: Key, waiting: Known, send: Send, read: Read) -> Known:
         """The answer to a question as far as it is known; the question is sent where it has to be."""
         query: _Query[Known] | None = self._queries.pop(key, None)
         is_kept = query is not None and (
             key in self._wanted or query.is_settled or (query.request is not None and query.request.keep())
         )
         if query is None or not is_kept:
-            query = _Query(waiting, send, read, without, self._notify)
+            query = _Query(waiting, send, read, self._notify)
         self._queries[key] = query
         self._wanted.add(key)
         return query.known
 
-    def _drop(self, key: Key) -> None:
-        self._wanted.remove(key)
-        if (request := self._queries[key].request) is not None:
-            request.drop()
+    def _drop(self, is_old: Callable[[Key], bool]) -> None:
+        for key in filter(is_old, [*self._wanted]):
+            self._wanted.remove(key)
+            if (request := self._queries[key].request) is not None:
+                request.drop()
 
     def _due(self, target: str) -> float:
         """When a target may be asked: after a pause for another edit."""

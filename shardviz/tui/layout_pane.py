@@ -26,7 +26,6 @@ from shardviz.render.lines import sentence
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import LAYOUT, bindings
-from shardviz.tui.themes import STYLES
 
 if TYPE_CHECKING:
     from shardviz.lessons.measures import AnswerLocation
@@ -52,7 +51,6 @@ class LayoutPane(Pane):
 
     area = "layout"
     BINDINGS = bindings(LAYOUT)
-    DEFAULT_CSS = STYLES["LayoutPane"]
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)

@@ -16,7 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from shardviz.render.lines import Canvas
-from shardviz.tui.themes import STYLES
+from shardviz.tui.themes import Styled
 
 
 class TextLines:
@@ -32,10 +32,8 @@ class TextLines:
         return line if not left and line.cell_len <= right else line[left:right]
 
 
-class LinesView(ScrollView, can_focus=True):
+class LinesView(Styled, ScrollView, can_focus=True):
     """Shows a canvas; `show` replaces it and keeps the place. Only lines that changed are put on screen."""
-
-    DEFAULT_CSS = STYLES["LinesView"]
 
     @dataclass
     class Clicked(Message):

@@ -11,7 +11,7 @@ from textual.message import Message
 
 from shardviz.lazy_names import LazyImports
 from shardviz.tui.registry import AREAS, COMMANDS, Command
-from shardviz.tui.themes import palette_of
+from shardviz.tui.themes import Styled
 
 with LazyImports():
     from shardviz.codegen import problem as problem_program
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
-    from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.timeline.program_timeline import ProgramTimeline
     from shardviz.tui.state import EditorState
@@ -36,7 +35,7 @@ BESIDE, GAP = 110, 3
 """From so many columns a pane has its second part beside the first, these columns apart; else below it."""
 
 
-class Side(Vertical):
+class Side(Styled, Vertical):
     """The left or the right of the workspace: the problem, a pane, or a lesson's widget in their place."""
 
     @property
@@ -48,10 +47,6 @@ class Side(Vertical):
     def typing(self) -> Sequence[Command]:
         """The commands that work while text is typed in the part, when every other key is text."""
         return ()
-
-    @property
-    def palette(self) -> Palette:
-        return palette_of(self.app)
 
     def is_beside(self, part: str) -> bool:
         """Return whether a part is on screen as well, and what it says need not be said twice."""
@@ -86,9 +81,6 @@ class Pane(Side):
         self.border_title = AREAS[self.area]
         self.state = state
 
-    def on_mount(self) -> None:
-        self._clock = self.set_interval(TICK_S if self.is_moving else 1.0, self._tick, pause=True)
-
     @property
     def is_moving(self) -> bool:
         """True where something under way may turn."""
@@ -97,18 +89,28 @@ class Pane(Side):
     def keep_time(self, is_under_way: bool = False) -> None:
         """Call `draw_status` again and again while a target is asked, or something else is under way."""
         is_asked = any(answer.state == "asked" for answer in self.state.queries.answers.values())
-        self._clock.resume() if is_under_way or is_asked else self._clock.pause()
+        pause_s = (TICK_S if self.is_moving else 1.0) if is_under_way or is_asked else None
+        if pause_s != self.auto_refresh:
+            self.auto_refresh = pause_s
 
-    def _tick(self) -> None:
-        self.draw_status() if self.display else self._clock.pause()
+    def automatic_refresh(self) -> None:
+        if self.display:
+            self.draw_status()
+        else:
+            self.auto_refresh = None
 
     def draw_status(self) -> None:
         """Draw what changes while a target is asked."""
+        self.draw()
 
     def draw(self) -> None:
         """Draw what the state says now, and have worked out what that needs."""
 
     def on_show(self) -> None:
+        self.draw()
+
+    def action_ask_now(self) -> None:
+        self.state.queries.ask_now()
         self.draw()
 
     def show_problem(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -25,7 +26,6 @@ from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import BESIDE, GAP, Pane
 from shardviz.tui.registry import PLAN, bindings
 from shardviz.tui.targets_pane import reworded, wait_of
-from shardviz.tui.themes import STYLES
 
 with LazyImports():
     from shardviz.codegen import plan as plan_program
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner.plan import Plan
     from shardviz.planner.pricing.costs import PlanCost
-    from shardviz.render.plan_view import PlanTable
     from shardviz.tui.state import EditorState
 
 
@@ -57,17 +56,15 @@ class PlanPane(Pane):
 
     area = "plan"
     BINDINGS = bindings(PLAN)
-    DEFAULT_CSS = STYLES["PlanPane"]
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
         self._cost: PlanCost | None = None
-        """The plan that is shown, priced; with its totals if `_has_totals`, with the plans that others would
-        choose if `_has_alternatives`."""
-        self._has_totals = self._has_alternatives = False
+        """The plan that is shown, priced; it keeps its totals, and the plans that others would choose, once
+        they are known."""
         self._is_full = False
         """True where all is said of the chosen step and of the plan."""
-        self._table: tuple[tuple[object, ...], PlanTable] | None = None
+        self._table: tuple[tuple[object, ...], plan_view.PlanTable] | None = None
         self._answered: tuple[tuple[object, ...], list[Text]] = (), []
         """The lines of the answers that are here, and what they were drawn of."""
         self._place = range(0)
@@ -108,7 +105,7 @@ class PlanPane(Pane):
     def show_problem(self) -> None:
         before, resolved = self._cost, self.state.resolved
         if before is None or before.plan is not resolved.plan or before.placed != resolved.placed:
-            self._cost, self._has_totals, self._has_alternatives = resolved.cost, False, False
+            self._cost = resolved.cost
             self._target = 0
             self._find_totals(resolved.cost)
         self.draw()
@@ -123,10 +120,10 @@ class PlanPane(Pane):
             self.state.set_step(wanted)
             self.show_step()
 
-    def _take_totals(self, asked: PlanCost, cost: PlanCost, has_alternatives: bool) -> None:
+    def _take_totals(self, asked: PlanCost, cost: PlanCost) -> None:
         """Show a cost that knows more, in place of the same that was `asked` about."""
         if asked is self._cost:
-            self._cost, self._has_totals, self._has_alternatives = cost, True, has_alternatives
+            self._cost = cost
             self.draw()
 
     def show_step(self) -> None:
@@ -161,9 +158,6 @@ class PlanPane(Pane):
         self._is_full = not self._is_full
         self.show_step()
 
-    def action_ask_now(self) -> None:
-        self.state.queries.ask_now()
-
     def _bring_in(self) -> None:
         """Scroll as little as shows the step, its first line at any rate; at the top, all above too."""
 
@@ -180,23 +174,17 @@ class PlanPane(Pane):
     def _find_totals(self, cost: PlanCost) -> None:
         """Work out above which sizes the plan is compute-bound, then make the plans beside it."""
         _ = cost.thresholds  # it keeps them, and is drawn with them
-        self.call_later(self._take_totals, cost, cost, False)
+        self.call_later(self._take_totals, cost, cost)
         if planner.is_planned_quickly(cost.plan.question):
             _ = cost.alternatives
-            self.call_later(self._take_totals, cost, cost, True)
+            self.call_later(self._take_totals, cost, cost)
         else:
             self.call_later(self._ask_for_alternatives, cost)
 
     def _ask_for_alternatives(self, cost: PlanCost) -> None:
-        def take(found: PlanCost) -> None:
-            _ = found.thresholds
-            self.call_later(self._take_totals, cost, found, True)
-
         if cost is self._cost:
+            take = partial(self.call_later, self._take_totals, cost)
             self.state.plans.price(cost.plan, cost.placed, take)
-
-    def draw_status(self) -> None:
-        self.draw()
 
     def draw(self) -> None:
         width = self.size.width
@@ -220,7 +208,7 @@ class PlanPane(Pane):
         has_total = is_quiet or not self.is_beside("ProblemPanel")
         lines, span = self._drawn(self._cost, room).lines(self.state.step_number, group, has_total)
         self._place = range(span.start + len(above), span.stop + len(above))
-        known = self._is_full, self._has_totals, self._has_alternatives
+        known = self._is_full, "thresholds" in vars(self._cost), "alternatives" in vars(self._cost)
         below = [] if is_quiet else plan_pages.below_table(self._cost, room, self.palette, *known)
         lines = [*above, *lines, *below]
         if beside:

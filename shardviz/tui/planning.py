@@ -23,7 +23,6 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner.plan import Plan
-    from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
     from shardviz.reports.target_result import TargetResult
 
@@ -74,24 +73,24 @@ class PlanningProcess:
     def _serve(self) -> None:
         while (request := self._scheduler.next()) is not None:
             try:
-                answer = self._answer(request)
+                self._answer(request)
             except (EOFError, OSError):
-                answer = self._death()
-            if isinstance(answer, ShardvizError):
-                request.fail(answer)
-            else:
-                request.settle(answer)
+                request.fail(self._death())
         self._death()
 
-    def _answer(self, request: CompilerRequest[Any]) -> object:
+    def _answer(self, request: CompilerRequest[Any]) -> None:
         with self._lock:
             if request.done():
-                return None
+                return
             if self._child is None or not self._child.alive():
                 self._child = child_process.ChildProcess(PLANNERS_CHILD, os.environ)
             child = self._child
         child.send(request.call)
-        return child.receive()
+        answer = child.receive()
+        if isinstance(answer, ShardvizError):
+            request.fail(answer)
+        else:
+            request.settle(answer)
 
     def _death(self) -> ShardvizError:
         """The error of a call whose process has ended, which nobody hears of where that was cancelled."""
@@ -122,10 +121,10 @@ def main(read_fd: int, write_fd: int) -> None:
         channel.send(answer)
 
 
-def priced(plan: Plan, placed: PlacedMesh) -> PlanCost:
-    """The cost of a plan, with its alternatives, which it keeps once they were asked for."""
+def priced(plan: Plan, placed: PlacedMesh) -> costs.PlanCost:
+    """The cost of a plan, with its totals and alternatives, which it keeps once they were asked for."""
     cost = costs.price(plan, placed)
-    _ = cost.alternatives
+    _ = cost.thresholds, cost.alternatives
     return cost
 
 
@@ -145,7 +144,7 @@ class Plans:
         self._followed: set[Key] = set()
         self._calls: dict[str, tuple[Key, CompilerRequest[Plan]]] = {}
         """What is under way, by what it does: "plan" or "follow"."""
-        self._pricing: CompilerRequest[PlanCost] | None = None
+        self._pricing: CompilerRequest[costs.PlanCost] | None = None
 
     @cached_property
     def _process(self) -> PlanningProcess:
@@ -191,7 +190,7 @@ class Plans:
             self._followed.add(key)
             self._begin("follow", key, self._process.submit(adoption.cheaper_if_split, *said, placed))
 
-    def price(self, plan: Plan, placed: PlacedMesh, on_cost: Callable[[PlanCost], object]) -> None:
+    def price(self, plan: Plan, placed: PlacedMesh, on_cost: Callable[[costs.PlanCost], object]) -> None:
         """Call a function, in another thread, with what a plan costs and its alternatives, unless another
         plan is priced before that is known."""
         if self._pricing is not None:

@@ -2,21 +2,25 @@
 
 Textual 8.2.8 ends with the first handler that fails, and hands a key to the part with the focus while the one
 before is still at work: keys typed ahead of a dialog miss it, and `ctrl+u` deletes what was typed behind it.
-Both are decided where messages are dispatched and failures end, which is Textual's own part."""
+Both are decided where messages are dispatched and failures end, which is Textual's own part. Nor do bytes end
+it that cannot be read."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from codecs import getincrementaldecoder
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
 from time import monotonic
 from traceback import walk_tb
+from typing import Any
 
 from rich.console import RenderableType
 from textual import events
+from textual._xterm_parser import XTermParser
 from textual.app import App, ScreenStackError
 from textual.dom import DOMNode, NoScreen
 from textual.message import Message
@@ -25,7 +29,9 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import WorkerError, WorkerFailed
 
+from shardviz.errors import ShardvizError
 from shardviz.forms.form import one_line
+from shardviz.forms.wording import error_words
 
 ROUNDS = 3
 """Times to wait for all widgets from the focus up: for a key, for the messages of the widget that handles it,
@@ -38,9 +44,9 @@ QUIT = "ctrl+q"
 
 
 class ResilientApp(App[None]):
-    """A failure after the start is notified, and the rest goes on. Input is handed over in its order, to what
-    has the focus when its turn comes. What is pointed at is meant on the screen that was seen then, and on no
-    other; so are keys where too many wait."""
+    """A failure after the start is notified, a `ShardvizError` by its own words, and the rest goes on. Input
+    is handed over in its order, to what has the focus when its turn comes. What is pointed at is meant on the
+    screen that was seen then, and on no other; so are keys where too many wait."""
 
     _is_up = False
 
@@ -101,13 +107,16 @@ class ResilientApp(App[None]):
         try:
             await dispatch(message)
         except Exception as error:
-            if not self._is_up:
+            if not self._is_up and not isinstance(error, ShardvizError):
                 raise
             with suppress(NoScreen):
                 if not isinstance(to, Widget) or to.screen in self.screen_stack:
                     self._handle_exception(error)
 
     def _handle_exception(self, error: Exception) -> None:
+        if isinstance(error, ShardvizError):
+            self.notify(error_words(error), severity="warning")
+            return
         if not self._is_up:
             super()._handle_exception(error)
             return
@@ -123,7 +132,12 @@ class ResilientApp(App[None]):
         words = f"That failed: {said} ({place}). This is a bug in shardviz; everything else continues."
         if words not in self._failures:
             self._failures.add(words)
-            self.notify(words, severity="error", timeout=30, markup=False)
+            self.notify(words, severity="error", timeout=30)
+
+    def notify(self, message: str, **more: Any) -> None:
+        """Show a notification in place of the one before, without markup."""
+        self.clear_notifications()
+        super().notify(message, **{"markup": False, **more})
 
     async def _hand_over_all(self) -> None:
         """Hand over what is typed, one after another, until the application is left."""
@@ -168,3 +182,28 @@ async def _caught_up(part: DOMNode) -> None:
     caught_up = asyncio.Event()
     if part.call_later(caught_up.set):
         await caught_up.wait()
+
+
+class TerminalInput:
+    """Reads bytes piece by piece. Bytes that are not UTF-8 become `�`; a sequence that Textual 8.2.8 fails to
+    read, such as a key with the number of no character, is dropped."""
+
+    def __init__(self) -> None:
+        self._parser = XTermParser()
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """The messages that the data complete."""
+        for character in self._decode(data):
+            yield from self._read(self._parser.feed(character))
+
+    def tick(self) -> Iterator[Message]:
+        """The messages that are complete since nothing has followed for a while, such as `escape`."""
+        yield from self._read(self._parser.tick())
+
+    def _read(self, messages: Iterable[Message]) -> Iterator[Message]:
+        try:
+            yield from messages
+        except Exception:
+            # The parser is a generator, which ends with the error. Where the mouse is it still knows.
+            super(XTermParser, self._parser).__init__()

@@ -17,6 +17,8 @@ with LazyImports():
     from shardviz.tui import compiler_queries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from textual.message import Message
 
     from shardviz.compiler import Worker
@@ -32,8 +34,8 @@ class StateOwner(Protocol):
     def post_message(self, message: Message, /) -> bool:
         """Send a message, from any thread."""
 
-    def plans_found(self) -> None:
-        """A plan is here that was not; called from any thread."""
+    def call_later(self, callback: Callable[[], object]) -> bool:
+        """Have a function called by the application, from any thread."""
 
     def problem_changed(self, is_other: bool) -> None:
         """Another problem is on screen, or the same one is wrong now; `is_other`: it has another plan, or
@@ -86,7 +88,7 @@ class EditorState:
         self._app = app
         self.history = draft if isinstance(draft, History) else History(draft)
         draft = self.history.draft
-        self.plans = Plans(app.plans_found)
+        self.plans = Plans(lambda: app.call_later(self.look_again))
         self.questions = AskedQuestions()
         self._stopgap: Problem | None = None
         given = resolve_as_given(draft) if draws_first else None

@@ -9,20 +9,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 
-from rich.text import Text
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Static
 
 from shardviz.tui.bars import WIDE
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane, Side
 from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.state import EditorState
-from shardviz.tui.themes import STYLES
+from shardviz.tui.themes import Styled
 
 PANES = {
     "layout": "layout_pane.LayoutPane",
@@ -38,19 +35,16 @@ DASHBOARD = (140, 30)
 """From so many columns and lines three panes stand together."""
 FEW_STEPS, ROOMY = 6, 50
 """Plans of so many steps leave most of a window of so many lines to the picture of the arrays."""
-ABOVE, BESIDE = "layout", "plan"
-LAST = ("time", "compiler")
-"""The areas of a dashboard: above, below it on the left, and one of these beside that, at first the first."""
+FIRST, LAST = ("layout", "plan"), ("time", "compiler")
+"""The areas of a dashboard: above, below it on the left, and one of `LAST` beside that, at first `time`."""
 
 
-class Workspace(Horizontal):
+class Workspace(Styled, Horizontal):
     """The problem on the left and a pane on the right, or, in a narrow window, the one that has the keys.
 
     In a large window a dashboard has three panes on the right, unless one of them is to be seen alone. A
     lesson has but one, and may put something else in the place of the problem or of the pane: `covers`. The
     keys go to the left if `is_left`."""
-
-    DEFAULT_CSS = STYLES["Workspace"]
 
     class PaneShown(Message):
         """Other panes are shown, or another of them has the keys."""
@@ -99,14 +93,14 @@ class Workspace(Horizontal):
         area = self.state.area
         if area in LAST:
             self._last = area
-        return (ABOVE, BESIDE, self._last) if not self.no_room and not self.is_alone else (area,)
+        return (*FIRST, self._last) if not self.no_room and not self.is_alone else (area,)
 
     @property
     def no_room(self) -> str:
         """The reason why the pane with the keys is the only one; empty where others have room beside it."""
         if self.covers is not None:
             return "A lesson shows one screen at a time."
-        if self.state.area not in (ABOVE, BESIDE, *LAST):
+        if self.state.area not in (*FIRST, *LAST):
             return "This screen needs all of the room."
         columns, lines = self.app.size
         if columns < DASHBOARD[0] or lines < DASHBOARD[1]:
@@ -275,40 +269,3 @@ class Workspace(Horizontal):
         widgets' styles anew at each move of the keys within it."""
         for pane in self._panes.values():
             pane.set_class(len(self.areas) > 1 and not self.is_left and pane is self.pane, "-with-keys")
-
-
-LEAST = (40, 10)
-"""Columns and lines that the application needs."""
-
-
-def is_too_small(width: int, height: int) -> bool:
-    return width < LEAST[0] or height < LEAST[1]
-
-
-class TooSmall(Screen[None]):
-    """Says how large the window has to be, and goes when it is."""
-
-    DEFAULT_CSS = STYLES["TooSmall"]
-
-    def compose(self) -> ComposeResult:
-        yield Static(markup=False)
-
-    def on_resize(self, event: events.Resize) -> None:
-        self._judge(*event.size)
-
-    def on_screen_resume(self) -> None:
-        """A dialog that was just about to open has stood above."""
-        self._judge(*self.app.size)
-
-    def _judge(self, width: int, height: int) -> None:
-        if is_too_small(width, height):
-            needed, given = ("×".join(map(str, size)) for size in (LEAST, (width, height)))
-            self.query_one(Static).update(Text(f"shardviz needs {needed}; this window is {given}"))
-        elif self.is_active:
-            self.dismiss()
-
-    def on_key(self, event: events.Key) -> None:
-        """Only leaving works where nothing can be seen."""
-        if event.key != "q":
-            event.stop()
-            event.prevent_default()

@@ -19,10 +19,9 @@ from shardviz.errors import TargetError
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
 from shardviz.serve.addresses import listen
-from shardviz.serve.driver import say_end
 from shardviz.serve.server import COOKIE, ENDED
 from shardviz.serve.session import FAILED, Notes, Session
-from shardviz.serve.visitor import VisitorsWorker
+from shardviz.serve.visitor import VisitorsWorker, say_end
 from shardviz.targets import parse_targets, pip
 from tests.serve.conftest import PATIENCE_S, descendants, serving, until, until_async, visit, visitors
 

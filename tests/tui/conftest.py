@@ -146,5 +146,5 @@ def state_home(tmp_path, monkeypatch):
     """A state directory of its own for every test."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     # Choices stand in the order of their values.
-    monkeypatch.setattr("shardviz.tui.lesson.progress.own_seed", str)
+    monkeypatch.setattr("shardviz.tui.kept.own_seed", str)
     return tmp_path

@@ -9,8 +9,8 @@ from textual import events
 
 from shardviz.forms.form import SCREENS, ProblemForm
 from shardviz.forms.state_file import load_session
+from shardviz.tui.kept import KEEP_AFTER_S
 from shardviz.tui.registry import AREAS, COMMANDS
-from shardviz.tui.session import KEEP_AFTER_S
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded

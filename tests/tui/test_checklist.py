@@ -12,8 +12,7 @@ from shardviz.cli.group import COMMANDS as COMMAND_LINE
 from shardviz.cli.group import command_named, run
 from shardviz.forms.form import SCREENS, ProblemForm
 from shardviz.tui.dialogs.export import strips_of
-from shardviz.tui.own_keys import NAMED
-from shardviz.tui.registry import AREAS, COMMANDS, textual_name
+from shardviz.tui.registry import AREAS, COMMANDS, NAMED, textual_name
 from tests.tui.conftest import SIZES, drive, text_of, until
 
 ROOT = Path(__file__).parents[2]

@@ -400,7 +400,7 @@ def test_lists_that_tell_of_the_plan_wait_for_the_prediction():
         for is_told in (False, True):
             for command in ("ranking", "shardings", "jump", "history"):
                 app.clear_notifications()
-                await app.run_action(command)
+                await app.action_window(command)
                 await pilot.pause()
                 assert len(app.screen_stack) == 1 + is_told, command
                 assert is_told or "predict first" in notes(app)

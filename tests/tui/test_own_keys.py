@@ -14,8 +14,7 @@ from textual.keys import _character_to_key
 from textual.widgets import Input
 
 from shardviz.tui.bars import KeyFooter
-from shardviz.tui.own_keys import keys_path, use_own_keys
-from shardviz.tui.registry import COMMANDS, keymap, set_own_keys, textual_name
+from shardviz.tui.registry import COMMANDS, keymap, keys_path, textual_name, use_own_keys
 from tests.tui.conftest import drive, text_of, until
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +48,7 @@ def test_the_usual_keys_do_not_clash():
 def path(tmp_path):
     """A file of keys; after the test, all keys are the usual ones."""
     yield tmp_path / "keys.toml"
-    set_own_keys({})
+    use_own_keys(tmp_path / "none")
 
 
 REFUSED = [

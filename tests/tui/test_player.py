@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from shardviz.tui.step.player import SPEEDS, Rounds
+from shardviz.tui.step.page import SPEEDS, Rounds
 
 
 @pytest.fixture(autouse=True)
 def _without_clocks(monkeypatch):
-    monkeypatch.setattr(Rounds, "set_interval", lambda *_: SimpleNamespace(stop=lambda: None))
+    monkeypatch.setattr(Rounds, "set_interval", lambda *_, **__: SimpleNamespace(stop=lambda: None))
     monkeypatch.setattr(Rounds, "post_message", lambda *_: True)
 
 
@@ -26,11 +26,11 @@ def loaded(rounds: int, number: int = 0) -> Rounds:
 def test_playing_stops_at_the_last_round_and_starts_over():
     player = loaded(2)
     player.play()
-    player.tick()
+    player.automatic_refresh()
     assert (player.number, player.playing) == (1, True)
-    player.tick()
+    player.automatic_refresh()
     assert (player.number, player.playing) == (2, False)
-    player.tick()
+    player.automatic_refresh()
     assert player.number == 2
     player.play()
     assert (player.number, player.playing) == (0, True)

@@ -106,8 +106,8 @@ def test_partial_sums_are_cleared():
         ("cycle", "specs.2", 0, True),
         ("cycle", "einsum", 0, False),
         ("cycle", "dtype", 0, True),
-        ("double", "mesh", 0, True),
-        ("double", "specs.0", 1, False),
+        ("axis", "mesh", 0, True),
+        ("axis", "specs.0", 1, False),
         ("add_axis", "targets", 0, True),
     ],
 )

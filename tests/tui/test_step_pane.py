@@ -14,8 +14,8 @@ from shardviz.hardware.topology import Switch
 from shardviz.stepping import collective_run
 from shardviz.stepping.collective_run import compare_with_jax, prepare_run
 from shardviz.tui.dialogs.tables import AlgorithmsDialog
+from shardviz.tui.step.page import Rounds
 from shardviz.tui.step.pane import StepPane
-from shardviz.tui.step.player import Rounds
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
@@ -77,14 +77,14 @@ def test_the_timer_runs_at_the_speed_until_paused():
         number = pane.player.number
         await pilot.press("minus")
         assert (pane.player.number, pane.player.speed) == (number, 8.0)
-        assert pane.page.rounds.timer is None
+        assert pane.page.rounds.auto_refresh is None
 
     draft = ProblemForm(mesh="X=64", specs=("__",) * 3, collective=CollectiveFields("psum"))
     drive(script, draft=draft, screen="step")
 
 
 def test_resizing_while_it_plays_keeps_the_round(monkeypatch):
-    monkeypatch.setattr("shardviz.tui.step.player.SPEEDS", (0.001, 0.5, 1.0))  # slower than any machine
+    monkeypatch.setattr("shardviz.tui.step.page.SPEEDS", (0.001, 0.5, 1.0))  # slower than any machine
 
     async def script(pilot):
         pane = pilot.app.pane

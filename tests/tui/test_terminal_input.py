@@ -7,7 +7,7 @@ import random
 import pytest
 from textual import events
 
-from shardviz.tui.terminal_input import TerminalInput
+from shardviz.tui.resilient_app import TerminalInput
 
 MALFORMED = [
     b"\x1b[97:65;1u",

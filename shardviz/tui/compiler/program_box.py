@@ -24,7 +24,7 @@ from shardviz.render.programs.program_pages import (
 from shardviz.tui.compiler.program_view import ProgramView
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.registry import SEARCHING, bindings
-from shardviz.tui.themes import STYLES
+from shardviz.tui.themes import Styled
 
 Drawn = tuple["ListedProgram", bool, int, "Palette"]
 """The source of a page: the program, whether folded, the width, and the colours."""
@@ -62,12 +62,11 @@ class Search(NamedTuple):
         return f"{len(self.matches):,}"
 
 
-class ProgramBox(Vertical):
+class ProgramBox(Styled, Vertical):
     """Shows a program, or other lines in its place. `folded`: the lines for people, not all of the text.
     While it is searched, a line above it has the text: ``/ all-red 2 of 7``."""
 
     BINDINGS = bindings(SEARCHING)
-    DEFAULT_CSS = STYLES["ProgramBox"]
 
     def __init__(self) -> None:
         super().__init__()

@@ -12,7 +12,6 @@ from textual.message import Message
 
 from shardviz.render.lines import Canvas
 from shardviz.tui.lines_view import LinesView, TextLines
-from shardviz.tui.themes import STYLES
 
 CURSOR, MATCH = "❯", "•"
 MARGIN = 1
@@ -28,7 +27,6 @@ class ProgramView(LinesView, inherit_bindings=False):
     the keys are the pane's."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"program--cursor"}
-    DEFAULT_CSS = STYLES["ProgramView"]
 
     class Moved(Message):
         """The cursor is on another line."""

@@ -16,27 +16,24 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from shardviz.render.lines import printable, sentence
-from shardviz.render.palette import Palette
 from shardviz.tui.bars import KeyFooter
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.registry import AREAS, COMMANDS, READING, TABLES, Command, bindings
-from shardviz.tui.themes import STYLES, palette_of
+from shardviz.tui.themes import Styled
 
 CLOSE, HELP, PALETTE = TABLES["WINDOW"]
-
 WIDTHS = [(0, "-narrow"), (72, "-wide"), (100, "-broad")]
 HEIGHTS = [(0, "-low"), (20, "-high")]
 """Classes by the columns and lines of the terminal."""
 
 
-class Dialog(ModalScreen[Any]):
+class Dialog(Styled, ModalScreen[Any]):
     """A window that `esc` closes; on a small terminal it takes all of it. One of the class `fitted` is as
     high as its content and lets the screen below be seen; the others spare drawing that with each key."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings([CLOSE, HELP, PALETTE])
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    DEFAULT_CSS = STYLES["Dialog"]
     title_text = ""
     commands: ClassVar[Sequence[Command]] = (CLOSE,)
 
@@ -44,11 +41,9 @@ class Dialog(ModalScreen[Any]):
         with Vertical(id="window"):
             yield Static(Text(printable(self.title_text), no_wrap=True, overflow="ellipsis"), classes="title")
             yield from self.content()
-            yield KeyFooter(self.commands)
-
-    @property
-    def palette(self) -> Palette:
-        return palette_of(self.app)
+            footer = KeyFooter()
+            footer.commands = self.commands
+            yield footer
 
     def content(self) -> Sequence[Widget]:
         """The widgets between the title and the keys."""
@@ -62,6 +57,10 @@ class Dialog(ModalScreen[Any]):
     def all_commands(self) -> Sequence[Command]:
         """The commands of help and palette."""
         return self.commands
+
+    def copy(self, what: str, text: str, otherwise: str = ".") -> None:
+        self.app.copy_to_clipboard(text)
+        self.notify(f"{what} copied, if the terminal allows it{otherwise}", markup=False)
 
     def action_close(self) -> None:
         self.dismiss()
@@ -106,8 +105,7 @@ class CommandPage(LinesDialog):
         self.line = line
 
     def action_copy(self) -> None:
-        self.app.copy_to_clipboard(self.line)
-        self.notify("Command line copied, if the terminal allows it.", markup=False)
+        self.copy("Command line", self.line)
 
 
 Section = tuple[str, Sequence[Command]]

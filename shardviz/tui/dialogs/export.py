@@ -13,6 +13,7 @@ from typing import Any
 from rich.segment import Segment, Segments
 from rich.text import Text
 from textual import on
+from textual.content import Content
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
@@ -30,7 +31,7 @@ from shardviz.render.lines import highlighted, sentence
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog, LinesDialog
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import TABLES, bindings
-from shardviz.tui.themes import STYLES, code_style_of
+from shardviz.tui.themes import code_style_of
 from shardviz.user_files import free_name, target_path, write_file
 
 with LazyImports():
@@ -46,7 +47,6 @@ class ExportDialog(Dialog):
     title_text = "Export"
     commands = (WRITE, *KEYS)
     BINDINGS = bindings(KEYS)
-    DEFAULT_CSS = STYLES["ExportDialog"]
 
     def __init__(self, exports: Sequence[Export], stem: str, suffix: str = "svg") -> None:
         super().__init__(classes="fitted")
@@ -100,13 +100,11 @@ class ExportDialog(Dialog):
         except ShardvizError as error:
             self._say(f"✗ {error_words(error)}", "$error")
             return
-        self.app.notify(f"{export.name} written to {path.resolve()}", markup=False)
+        self.app.notify(f"{export.name} written to {path.resolve()}")
         self.dismiss()
 
     def _say(self, text: str, colour: str = "$foreground") -> None:
-        said = self.query_one("#said", Static)
-        said.styles.color = self.app.theme_variables[colour[1:]]
-        said.update(Text(text))
+        self.query_one("#said", Static).update(Content.styled(text, colour))
 
     def _draw(self) -> None:
         lines = Text(no_wrap=True, overflow="ellipsis")
@@ -181,7 +179,7 @@ def screen_svg(strips: Sequence[Strip], name: str) -> str:
 
 
 CODE, COPIES = TABLES["CODE"], TABLES["COPIES"]
-WHERE = ", if the terminal allows it; otherwise select it here."
+WHERE = "; otherwise select it here."
 OPENS = "shardviz tui --from"
 
 
@@ -200,12 +198,11 @@ class CodeDialog(LinesDialog):
         return highlighted(self._code, code_style_of(self.app))
 
     def action_copy(self) -> None:
-        self.app.copy_to_clipboard(self._code)
-        self.notify("Code copied, if the terminal allows it.", markup=False)
+        self.copy("Code", self._code)
 
     async def action_save(self) -> None:
         self.dismiss()
-        await self.app.run_action("app.export('py')")
+        await self.app.run_action("app.window('export', 'py')")
 
 
 class CommandLineDialog(LinesDialog):
@@ -214,14 +211,12 @@ class CommandLineDialog(LinesDialog):
     title_text = "The same on the command line"
     commands = (*COPIES, CLOSE)
     BINDINGS = bindings(COPIES)
-    DEFAULT_CSS = STYLES["CommandLineDialog"]
 
     def __init__(self, words: str, shared: Shared) -> None:
         super().__init__()
         self._words = words
-        self._problem = ""
         try:
-            self._string = to_string(shared)
+            self._string, self._problem = to_string(shared), ""
         except QuestionError as error:
             self._string, self._problem = "", error_words(error)
 
@@ -235,13 +230,11 @@ class CommandLineDialog(LinesDialog):
         return [*line, Text(), Text("To open it elsewhere", "bold"), *own]
 
     def action_copy(self) -> None:
-        self.app.copy_to_clipboard(self._words)
-        self.notify(f"Command line copied{WHERE}")
+        self.copy("Command line", self._words, WHERE)
 
     def action_copy_string(self) -> None:
         if self._string:
-            self.app.copy_to_clipboard(f"{OPENS} {self._string}")
-            self.notify(f"Command line with the string copied{WHERE}")
+            self.copy("Command line with the string", f"{OPENS} {self._string}", WHERE)
 
 
 def wrapped_string(string: str, width: int) -> str:

@@ -18,7 +18,6 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.wording import error_words
 from shardviz.tui.dialogs.dialog import HELP, Dialog
 from shardviz.tui.registry import TABLES, Command, bindings
-from shardviz.tui.themes import STYLES
 
 OPEN, *MOVES, CLOSE = TABLES["LIST"]
 
@@ -35,40 +34,34 @@ class ListRow:
 
 
 class FilterField(Input):
-    """The field above a list. `taken` are commands of the dialog whose keys are not for the text; those of
-    the ends of a line are, once there is one."""
+    """The field above a list. The keys of commands that are `taken` are not for its text."""
 
-    def __init__(self, placeholder: str, taken: Sequence[Command]) -> None:
-        super().__init__(placeholder=placeholder, select_on_focus=False, compact=True)
-        self._taken = taken
+    taken: Sequence[Command] = ()
 
-    async def _on_key(self, event: events.Key) -> None:
-        command = next((command for command in self._taken if event.key in command.keys), None)
-        if command is not None and not (self.value and event.key in ("home", "end")):
-            event.prevent_default()
-            event.stop()
-            await self.screen.run_action(command.name)
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        is_taken = any(key in command.keys for command in self.taken)
+        return not is_taken and super().check_consume_key(key, character)
 
 
 class FilteredList(Dialog):
     """A field to find lines by words, the list, and a description of the line under the cursor: beside the
-    list in a broad window, else below it. `taken` are commands whose keys would else be text. The rows of a
-    `table` have all columns of the window."""
+    list in a broad window, else below it. It is about a `subject`. `taken` are commands whose keys would else
+    be text. The rows of a `table` have all columns of the window; `kind` has its classes."""
 
     commands: ClassVar[Sequence[Command]] = (OPEN, MOVES[0], CLOSE)
     taken: ClassVar[Sequence[Command]] = ()
-    is_table: ClassVar = False
+    kind: ClassVar = ""
     searching = ""
     """Words while the rows are found."""
     placeholder = "type to find"
     nothing = "Nothing matches; remove some words."
     typed_first: ClassVar = True
     """True if a text that is a row by itself is meant before those that have its words."""
-    BINDINGS = bindings((*MOVES, CLOSE))
-    DEFAULT_CSS = STYLES["FilteredList"]
+    BINDINGS = bindings((*MOVES, CLOSE), priority=True)
 
-    def __init__(self, classes: str | None = None) -> None:
-        super().__init__(classes="table fitted" if self.is_table else classes)
+    def __init__(self, subject: Any = None) -> None:
+        super().__init__(classes=self.kind)
+        self.subject = subject
         self.rows: tuple[ListRow, ...] = ()
         self._shown: tuple[ListRow, ...] = ()
 
@@ -76,7 +69,13 @@ class FilteredList(Dialog):
         about = Static(id="about", markup=False)
         choices = OptionList(markup=False, compact=True)
         choices.can_focus = False
-        return [FilterField(self.placeholder, (*MOVES, *self.taken)), Vertical(choices, about, id="choice")]
+        field = FilterField(placeholder=self.placeholder, select_on_focus=False, compact=True)
+        field.taken = self.taken
+        return [field, Vertical(choices, about, id="choice")]
+
+    def check_action(self, _action: str, parameters: tuple[object, ...]) -> bool:
+        """The keys of the ends of a line are for the text, once there is one."""
+        return parameters not in (("first",), ("last",)) or not self.query_one(Input).value
 
     @property
     def all_commands(self) -> Sequence[Command]:

@@ -28,7 +28,6 @@ from shardviz.stepping.plan_step import collective_steps
 from shardviz.targets import EXTRAS, TARGETS, parse_targets
 from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
 from shardviz.tui.registry import AREAS, Command
-from shardviz.tui.themes import STYLES
 
 with LazyImports():
     from shardviz.lessons import course
@@ -37,8 +36,7 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.lesson import Lesson
-    from shardviz.tui.lesson.progress import LessonProgress
-    from shardviz.tui.state import EditorState
+    from shardviz.tui.kept import LessonProgress
 
 
 class PaletteDialog(FilteredList):
@@ -46,14 +44,11 @@ class PaletteDialog(FilteredList):
 
     title_text = "Commands"
     nothing = "No command matches; remove some words."
-
-    def __init__(self, found: Sequence[Command]) -> None:
-        super().__init__()
-        self._found = found
+    subject: Sequence[Command]
 
     def on_mount(self) -> None:
         rows = []
-        for command in self._found:
+        for command in self.subject:
             heading = Text(AREAS.get(command.area, "This window"), "bold")
             line = Text.assemble(f"  {command.title}", (f"  {command.own_key}", "dim"))
             words = f"{command.title} {heading} {command.own_key} {command.help}"
@@ -91,29 +86,26 @@ class ExamplesDialog(FilteredList):
 
 
 class LessonsDialog(FilteredList):
-    """Leaves with a lesson. First is `open_now`, or the first that is not solved."""
+    """Leaves with a lesson. The cursor is first on the one that is open, or that is not solved yet."""
 
     title_text = "Lessons"
     nothing = "No lesson matches; remove some words."
-    DEFAULT_CSS = STYLES["LessonsDialog"]
-
-    def __init__(self, progress: LessonProgress, open_now: Lesson | None) -> None:
-        super().__init__()
-        self._progress, self._open_now = progress, open_now
+    subject: tuple[LessonProgress, Lesson | None]
 
     async def on_mount(self) -> None:
+        progress, open_now = self.subject
         try:
             lessons = course.course()
         except ShardvizError as error:
             self.describe(Text(error_words(error)))
             return
-        entries = await self._progress.entries(lessons)
+        entries = await progress.entries(lessons)
         rows = []
         for lesson, line in zip(lessons, map(lesson_view.course_line, entries), strict=True):
             rows.append(ListRow(line, f"{lesson.number} {line.plain} {lesson.goal.text}", lesson))
         unsolved = (row.value for row, entry in zip(rows, entries, strict=True) if entry.state != "solved")
-        self.show_rows(rows, self._open_now if self._open_now in lessons else next(unsolved, None))
-        self._progress.report(self.app)
+        self.show_rows(rows, open_now if open_now in lessons else next(unsolved, None))
+        progress.report(self.app)
 
     def about(self, row: ListRow) -> Text:
         lesson: Lesson = row.value
@@ -129,27 +121,24 @@ class JumpDialog(FilteredList):
 
     title_text = "Go to"
     placeholder = "a device: 5 or X=1,Y=2; a collective"
-    DEFAULT_CSS = STYLES["JumpDialog"]
-
-    def __init__(self, state: EditorState) -> None:
-        super().__init__(classes="fitted")
-        self._resolved = state.resolved
+    kind = "fitted"
+    subject: ResolvedProblem
 
     def on_mount(self) -> None:
-        devices = range(min(self._resolved.problem.mesh.size, LISTED))
+        devices = range(min(self.subject.problem.mesh.size, LISTED))
         self.show_rows([*map(self._device, devices), *self._steps()])
 
     @property
     def nothing(self) -> str:  # type: ignore[override]
         try:
-            device_at(self.query_one(Input).value, self._resolved.problem.mesh)
+            device_at(self.query_one(Input).value, self.subject.problem.mesh)
         except ShardvizError as error:
             return error_words(error)
         return "No device and no collective has this name."
 
     def row_of(self, typed: str) -> ListRow | None:
         try:
-            device = device_at(typed, self._resolved.problem.mesh)
+            device = device_at(typed, self.subject.problem.mesh)
         except ShardvizError:
             return None
         return None if device is None else self._device(device.position)
@@ -159,14 +148,14 @@ class JumpDialog(FilteredList):
         self.set_class(self.chosen is None, "nothing")
 
     def _device(self, position: int) -> ListRow:
-        mesh = self._resolved.problem.mesh
+        mesh = self.subject.problem.mesh
         words = coordinates(mesh, position, self.palette)
         line = Text.assemble(f"  device {mesh.device_id(position)}  ", words)
         return ListRow(line, line.plain, DeviceJump(position), Text(f"devices of {mesh}", "bold"))
 
     def _steps(self) -> Iterator[ListRow]:
-        steps = self._resolved.plan.steps
-        for number in collective_steps(self._resolved.plan):
+        steps = self.subject.plan.steps
+        for number in collective_steps(self.subject.plan):
             step = steps[number - 1]
             line = f"  {number}  {step.op} {step.array} over {','.join(step.axes)}"
             yield ListRow(Text(line), line, StepJump(number), Text("collectives of the plan", "bold"))
@@ -177,52 +166,46 @@ KINDS = {"tpu": Text("TPUs, none needed here", "bold"), "cuda": Text("NVIDIA GPU
 """The headings of hardware."""
 
 
-class FieldPicker(FilteredList):
-    """Leaves with the text of a field of the problem."""
-
-    def __init__(self, resolved: ResolvedProblem) -> None:
-        super().__init__()
-        self.resolved = resolved
-
-
-class DtypePicker(FieldPicker):
+class DtypePicker(FilteredList):
     """Every dtype, the usual ones first; single arrays keep theirs."""
 
     title_text = "Dtype of the arrays"
     nothing = "No dtype has this name."
+    subject: ResolvedProblem
 
     def on_mount(self) -> None:
         usual = PROBLEM_FIELDS["dtype"].usual
         others = [name for name, bits in BITS.items() if bits and name not in usual]
         rows = [self._row(name, "usual") for name in usual]
         rows += [self._row(name, "all others") for name in others]
-        self.show_rows(rows, self.resolved.draft.dtype)
+        self.show_rows(rows, self.subject.draft.dtype)
 
     def _row(self, name: str, heading: str) -> ListRow:
         size = plural(BITS[name], "bit") if BITS[name] % 8 else plural(BITS[name] // 8, "byte")
         line = _named(name, size)
-        value = str(replace(parse_dtypes(self.resolved.shown.dtype), usual=name))
+        value = str(replace(parse_dtypes(self.subject.shown.dtype), usual=name))
         return ListRow(line, f"{line.plain} {' '.join(other_names(name))}", value, Text(heading, "bold"))
 
     def about(self, row: ListRow) -> Text:
-        machine, name = self.resolved.machine, parse_dtypes(row.value).usual
+        machine, name = self.subject.machine, parse_dtypes(row.value).usual
         said = Text.assemble((f"{name}\n", "bold"), f"{machine.chip}: {peak_words(machine, name)}.")
         if names := other_names(name):
             said.append(f"\nAlso {', '.join(names)}.")
         return said
 
 
-class MachinePicker(FieldPicker):
+class MachinePicker(FilteredList):
     """All hardware with as many devices as the mesh; what is typed may be any other, or a machine file."""
 
     title_text = "Machine for the times"
     placeholder = "type to find, or another: 2*v5e:4x4, FILE.toml"
     nothing = "No machine has this name."
+    subject: ResolvedProblem
 
     def on_mount(self) -> None:
         own = _named("by target", "that of the first target, else v5e rings")
-        rows = [_machine_row(machine) for machine in machines_of_size(self.resolved.problem.mesh.size)]
-        self.show_rows([ListRow(own, own.plain, ""), *rows], self.resolved.draft.machine)
+        rows = [_machine_row(machine) for machine in machines_of_size(self.subject.problem.mesh.size)]
+        self.show_rows([ListRow(own, own.plain, ""), *rows], self.subject.draft.machine)
 
     def row_of(self, typed: str) -> ListRow | None:
         if typed.endswith(".toml"):
@@ -231,23 +214,24 @@ class MachinePicker(FieldPicker):
 
     def about(self, row: ListRow) -> Text:
         named = cluster_named(row.value) if row.value and not row.value.endswith(".toml") else None
-        return machine_words(named or self.resolved.machine)
+        return machine_words(named or self.subject.machine)
 
 
-class TargetPicker(FieldPicker):
+class TargetPicker(FilteredList):
     """The compilers to ask: `enter` asks one more, or one that is asked no longer."""
 
     title_text = "Compilers to ask"
     placeholder = "type to find, or another: v5p:4x4x8, h100:2x8"
     nothing = "No compiler has this name."
+    subject: ResolvedProblem
 
-    def __init__(self, resolved: ResolvedProblem) -> None:
-        super().__init__(resolved)
-        self._asked = [target.name for target in resolved.targets]
+    @property
+    def _asked(self) -> list[str]:
+        return [target.name for target in self.subject.targets]
 
     def on_mount(self) -> None:
-        hardware = [target.machine for target in self.resolved.targets if target.machine is not None]
-        machines = [*hardware, *machines_of_size(self.resolved.problem.mesh.size)]
+        hardware = [target.machine for target in self.subject.targets if target.machine is not None]
+        machines = [*hardware, *machines_of_size(self.subject.problem.mesh.size)]
         plain = [
             ListRow(_named(target.name, target.description), target.name, target.name, JAX)
             for target in TARGETS.values()
@@ -268,7 +252,7 @@ class TargetPicker(FieldPicker):
         if target.machine is None:
             return Text.assemble((f"{target.name}\n", "bold"), f"{target.description}.")
         said = machine_words(target.machine)
-        size, extra = self.resolved.problem.mesh.size, EXTRAS[target.process]
+        size, extra = self.subject.problem.mesh.size, EXTRAS[target.process]
         if target.machine.devices != size:
             said.append(f"\nThe mesh has {plural(size, 'device')}.")
         if not extra.installed:
@@ -281,7 +265,7 @@ class TargetPicker(FieldPicker):
 
 
 PICKERS = {"dtype": DtypePicker, "machine": MachinePicker, "targets": TargetPicker}
-"""The lists by the field whose values they are."""
+"""The lists by the field of the problem whose text they leave with."""
 
 
 def _named(name: str, what: str) -> Text:

@@ -19,8 +19,7 @@ from shardviz.render.lines import READABLE, sentence
 from shardviz.render.plans_compared import ranking_rows, versus_table
 from shardviz.render.questions_view import question_rows
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
-from shardviz.tui.registry import TABLES
-from shardviz.tui.themes import STYLES
+from shardviz.tui.registry import TABLES, bindings
 from shardviz.units import human_bytes
 
 with LazyImports():
@@ -36,8 +35,6 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.planner.ranking import Candidate
-    from shardviz.planner.search.mesh_ranking import MeshRanking
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.tui.state import EditorState
 
@@ -52,13 +49,10 @@ class QuestionsDialog(FilteredList):
     nothing = "No question matches; remove some words."
     commands = (OPEN, MOVES[0], COMPARE, CLOSE)
     taken = (COMPARE,)
-    is_table = True
-    DEFAULT_CSS = STYLES["QuestionsDialog"]
-
-    def __init__(self, state: EditorState) -> None:
-        super().__init__()
-        self._asked, self._now = state.questions, state.resolved
-        self._compares = False
+    BINDINGS = bindings(taken, priority=True)
+    kind = "table fitted"
+    subject: EditorState
+    _compares = False
 
     def on_mount(self) -> None:
         self.describe(Text("No question has been answered yet."))
@@ -66,26 +60,24 @@ class QuestionsDialog(FilteredList):
 
     def _list(self) -> None:
         """The questions, the cursor where it is, or on the newest that is not shown now."""
-        questions = self._asked.newest_first
+        questions, now = self.subject.questions.newest_first, self.subject.resolved
         if not questions or not self.is_attached:
             return
         width = self.choices.content_size.width - 2
-        first = next((question for question in questions if not is_same_question(question, self._now)), None)
+        first = next((question for question in questions if not is_same_question(question, now)), None)
         if self.chosen is not None:
             first = self.chosen.value
-        self.show_table(question_rows(questions, self._now, width, self.palette), questions, first)
+        self.show_table(question_rows(questions, now, width, self.palette), questions, first)
 
     def about(self, row: ListRow) -> Text:
-        chosen: ResolvedProblem = row.value
+        chosen, now = row.value, self.subject.resolved
         width = min(self.query_one("#choice").content_size.width, READABLE)
-        if self._compares and is_same_question(chosen, self._now):
+        if self._compares and is_same_question(chosen, now):
             lines = sentence("This question is on screen: choose another to compare with it.", width)
         elif self._compares:
-            names = [
-                "  ".join(part.text for part in what_differs(*pair))
-                for pair in ((chosen, self._now), (self._now, chosen))
-            ]
-            lines = versus_table(chosen.cost, self._now.cost, width, (names[0], names[1]))
+            differing = what_differs(chosen, now), what_differs(now, chosen)
+            one, other = ("  ".join(part.text for part in parts) for parts in differing)
+            lines = versus_table(chosen.cost, now.cost, width, (one, other))
         else:
             lines = sentence(machine_words(chosen.cost), width, lead="time  ")
             lines += [line for words in total_words(chosen.cost) for line in sentence(words, width, 1)]
@@ -110,17 +102,14 @@ class ShardingsDialog(FilteredList):
     title_text = "Meshes and their best shardings"
     nothing = "No mesh matches; remove some words."
     searching = "searching the meshes …"
-    is_table = True
-
-    def __init__(self, resolved: ResolvedProblem) -> None:
-        super().__init__()
-        self._resolved = resolved
-        self._answer: MeshRanking | None = None
-        self._columns: int | None = None
+    kind = "table fitted"
+    subject: ResolvedProblem
+    _answer: mesh_ranking.MeshRanking | None = None
+    _columns: int | None = None
 
     def find(self) -> Iterator[Callable[[], object]]:
         """The problem with all shardings open, on any mesh with its axes of the same machine."""
-        form, mesh, machine = self._resolved.shown, self._resolved.problem.mesh, self._resolved.machine
+        form, mesh, machine = self.subject.shown, self.subject.problem.mesh, self.subject.machine
         if machine.assumed:
             machine = machines.assumed_machine(machine.chip, mesh.size)
         question = search.search_question(
@@ -140,7 +129,7 @@ class ShardingsDialog(FilteredList):
             if answer.is_complete:
                 yield partial(self._show, mesh_ranking.with_smallest_machine(answer))
 
-    def _show(self, answer: MeshRanking) -> None:
+    def _show(self, answer: mesh_ranking.MeshRanking) -> None:
         self._answer = answer
         if not answer.found:
             words = search_view.infeasible_words(answer), search_view.larger_machine_words(answer)
@@ -161,7 +150,7 @@ class ShardingsDialog(FilteredList):
     def leave_with(self, row: ListRow) -> None:
         assert self._answer is not None
         mesh = mesh_ranking.shown_mesh(self._answer.question, row.value)
-        form = with_shardings(self._resolved.shown, mesh, dict(row.value.specs))
+        form = with_shardings(self.subject.shown, mesh, dict(row.value.specs))
         self.dismiss(replace(form, optimizer=str(row.value.optimizer or form.optimizer)))
 
 
@@ -171,31 +160,28 @@ class RankingDialog(FilteredList):
     title_text = "Shardings over this mesh, fastest first"
     nothing = "No sharding matches; remove some words."
     searching = "planning each sharding …"
-    is_table = True
-
-    def __init__(self, resolved: ResolvedProblem) -> None:
-        super().__init__()
-        self._resolved = resolved
+    kind = "table fitted"
+    subject: ResolvedProblem
 
     def find(self) -> Iterator[Callable[[], object]]:
-        form, problem = self._resolved.shown, self._resolved.problem
+        form, problem = self.subject.shown, self.subject.problem
         question = reading.problem_from_text(
             form.einsum, mesh=problem.mesh, sizes=form.sizes, dtype=form.dtype, ranked=True
         )
-        candidates = ranking.rank(question, self._resolved.placed)
+        candidates = ranking.rank(question, self.subject.placed)
         lines = ranking_rows(candidates, self.size.width - 8, self.palette)
         yield partial(self.show_table, lines, candidates)
 
     def about(self, row: ListRow) -> Text:
-        candidate: Candidate = row.value
-        beside = comparison_words(candidate.cost, pricing.price(self._resolved.plan, self._resolved.placed))
+        candidate: ranking.Candidate = row.value
+        beside = comparison_words(candidate.cost, pricing.price(self.subject.plan, self.subject.placed))
         moves = collectives_text(candidate.plan, self.palette)
         return Text.assemble("collectives: ", moves, f"\nbeside the plan on screen: {beside}")
 
     def leave_with(self, row: ListRow) -> None:
         plan = row.value.plan
         specs = {array.name: array.spec for array in plan.problem.arguments if array.spec is not None}
-        self.dismiss(with_shardings(self._resolved.shown, plan.problem.mesh, specs))
+        self.dismiss(with_shardings(self.subject.shown, plan.problem.mesh, specs))
 
 
 class AlgorithmsDialog(FilteredList):
@@ -203,39 +189,39 @@ class AlgorithmsDialog(FilteredList):
 
     nothing = "No algorithm has this name."
     searching = "comparing …"
-    is_table = True
+    kind = "table fitted"
+    subject: CollectiveRun
 
     def __init__(self, run: CollectiveRun) -> None:
-        super().__init__()
-        self._run = run
+        super().__init__(run)
         what = f"{run.operation.name} over {', '.join(run.operation.axes)}"
         self.title_text = f"Algorithms for {what}: {human_bytes(run.bytes)} on a {run.links.topology}"
 
     def find(self) -> Iterator[Callable[[], object]]:
-        for row in self._run.rows:
+        for row in self.subject.rows:
             _ = isinstance(row, timelines.NotCompared) or (row.seconds, row.device_bytes)
         yield self._show
 
     def _show(self) -> None:
-        head, lines = step_notes.algorithm_lines(self._run, self.size.width - 8)
-        able = [row for row in self._run.rows if not isinstance(row, timelines.NotCompared)]
+        head, lines = step_notes.algorithm_lines(self.subject, self.size.width - 8)
+        able = [row for row in self.subject.rows if not isinstance(row, timelines.NotCompared)]
         rows = [
             ListRow(line, row.algorithm, row.algorithm, head) for line, row in zip(lines, able, strict=True)
         ]
         cannot = Text("not possible here")
         rows += [
             ListRow(Text(f"   {row.algorithm}", "dim"), row.algorithm, row.algorithm, cannot)
-            for row in self._run.rows
+            for row in self.subject.rows
             if isinstance(row, timelines.NotCompared)
         ]
-        self.show_rows(rows, self._run.schedule.algorithm)
+        self.show_rows(rows, self.subject.schedule.algorithm)
 
     def about(self, row: ListRow) -> Text:
         from shardviz.collectives.algorithms import ALGORITHMS
 
         algorithm = ALGORITHMS[row.value]
         said = Text.assemble((algorithm.name, "bold"), f": {as_sentence(algorithm.summary)}")
-        for line in step_notes.formula_lines(self._run, self.size.width):
+        for line in step_notes.formula_lines(self.subject, self.size.width):
             said.append("\n").append_text(line)
         if reason := self._reason(row):
             said.append(f"\n✗ {as_sentence(reason)}")
@@ -247,5 +233,5 @@ class AlgorithmsDialog(FilteredList):
 
     def _reason(self, row: ListRow) -> str:
         """Why an algorithm cannot do it; empty where it can."""
-        reasons = dict(row for row in self._run.rows if isinstance(row, timelines.NotCompared))
+        reasons = dict(row for row in self.subject.rows if isinstance(row, timelines.NotCompared))
         return reasons.get(row.value, "")

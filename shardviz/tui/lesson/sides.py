@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.text import Text
+from textual import events, on
 from textual.app import ComposeResult
 from textual.widget import Widget
 from textual.widgets import Static
@@ -13,26 +14,24 @@ from shardviz.render.lines import highlighted
 from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Side
-from shardviz.tui.themes import STYLES, code_style_of
+from shardviz.tui.themes import Styled, code_style_of
 
 TALL = 30
 """From so many lines of the terminal there is room for a long goal with its hint."""
 
 
-class LessonBar(Widget):
+class LessonBar(Styled, Widget):
     """``3  Rows, columns, replicas      ●●◉○○○○○  Predict``."""
 
-    DEFAULT_CSS = STYLES["LessonBar"]
     controller: LessonController
 
     def render(self) -> Text:
         return bar(self.controller.attempt, self.content_size.width)
 
 
-class GoalStrip(Static):
+class GoalStrip(Styled, Static):
     """The goal above the sandbox, what is still different, and a hint."""
 
-    DEFAULT_CSS = STYLES["GoalStrip"]
     controller: LessonController
 
     def draw(self) -> None:
@@ -47,15 +46,12 @@ class GoalStrip(Static):
 class Guide(Side):
     """The words beside the picture."""
 
-    DEFAULT_CSS = STYLES["Guide"]
     controller: LessonController
 
     def compose(self) -> ComposeResult:
         yield LinesView()
 
-    def on_resize(self) -> None:
-        self.draw()
-
+    @on(events.Resize)
     def draw(self) -> None:
         """The words of the stage; of a page that does not fit, the part that matters."""
         view, controller = self.query_one(LinesView), self.controller
@@ -75,8 +71,6 @@ class Guide(Side):
 
 class HiddenPane(Side):
     """Hides what would give the answer away; shows a chain of einsums, which the line above cuts."""
-
-    DEFAULT_CSS = STYLES["HiddenPane"]
 
     def __init__(self, is_presented: bool) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ from threading import Thread
 from textual import events
 from textual.timer import Timer
 
-from shardviz.errors import QuestionError, ShardvizError
+from shardviz.errors import ShardvizError
 from shardviz.forms.resolve import ResolvedProblem
 from shardviz.forms.share import Shared
 from shardviz.forms.state_file import state_path
@@ -20,8 +20,8 @@ from shardviz.lessons.attempt import Attempt, afresh, begin, shared_of, with_own
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.writing import SavedFile, WritingCheck, check_written, starter_file
 from shardviz.render.problem_picture import chain_lines
+from shardviz.tui.kept import LessonProgress
 from shardviz.tui.lesson.controller import NOT_REVEALED, LessonController
-from shardviz.tui.lesson.progress import LessonProgress
 from shardviz.tui.lesson.sides import CodePage, GoalStrip, Guide, HiddenPane, LessonBar
 from shardviz.tui.opening.pages import LineEntry
 from shardviz.tui.pane import Side
@@ -37,8 +37,8 @@ HIDDEN = "That would show the answer: predict first."
 ALWAYS = {f"lesson('{what}')" for what in ("next", "back", "hint", "reset", "leave")}
 """The commands whose keys mean them even where they do nothing, so that no pane takes them for its own."""
 LEADING_BACK = {"lesson('back')", "lesson('leave')"}
-TELLING = {"code", "export", "history", "jump", "ranking", "shardings"}
-"""Those that would show the answer."""
+TELLING = ("code", "export", "history", "jump", "ranking", "shardings")
+"""The windows that would show the answer."""
 
 
 class LessonView:
@@ -111,7 +111,8 @@ class LessonView:
         keys = {key for command in LESSON if command in own or command.name in ALWAYS for key in command.keys}
         named = (replace(each, footer=self.turn) if each.name == "problem" else each for each in others)
         free = filter(None, (each.without(keys) for each in named))
-        kept_back = {*(TELLING if self.refusal() else ()), *([] if self.turn else ["problem"])}
+        kept_back = {"problem"} if not self.turn else set()
+        kept_back |= {f"window('{name}')" for name in TELLING if self.refusal()}
         first, *rest = [each for each in free if each.area != "app" or each.name not in kept_back]
         pane = [each for each in rest if each.area != "app"]
         turn = [each for each in rest if each.name == "problem" and self.workspace.is_narrow]
@@ -175,11 +176,7 @@ class LessonView:
             controller.move(1 if what == "down" else -1)
         else:
             commands = {"next": controller.next, "back": controller.back, "hint": controller.next_hint}
-            try:
-                commands.get(what, controller.answer)()
-            except QuestionError as error:
-                self.app.notify(error_words(error), markup=False)
-                return
+            commands.get(what, controller.answer)()
         if what in ("next", "back", "answer", "reveal"):
             self.app.clear_notifications()
             await self._enter()
@@ -211,11 +208,7 @@ class LessonView:
             self._saves.stop()
 
     def _look(self, file: SavedFile) -> None:
-        try:
-            text = file.saved()
-        except ShardvizError as error:
-            self.app.notify(error_words(error), severity="warning")
-            return
+        text = file.saved()
         if text is not None:
             self._code.show(text)
             self._check(text, file.path)

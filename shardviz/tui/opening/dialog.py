@@ -29,11 +29,9 @@ from shardviz.tui.opening.kinds import (
     read_options,
     typed,
     typed_path,
-    words_of,
 )
-from shardviz.tui.registry import TABLES
+from shardviz.tui.registry import TABLES, bindings
 from shardviz.tui.state import EditorState, OpenedProfile
-from shardviz.tui.themes import STYLES
 from shardviz.units import human_bytes
 from shardviz.user_files import is_folder, is_there
 
@@ -62,7 +60,7 @@ class OpenDialog(FilteredList):
     typed_first = False  # the beginning of a file's name may be a sharding
     commands = (OPEN, COMPLETE, MOVES[0], CLOSE)
     taken = (COMPLETE,)
-    DEFAULT_CSS = STYLES["OpenDialog"]
+    BINDINGS = bindings(taken, priority=True)
 
     def __init__(self, state: EditorState, has_files: bool) -> None:
         super().__init__()
@@ -198,7 +196,7 @@ def _row(kind: Openable) -> ListRow:
 
 PATIENCE_S = 120.0
 """Seconds for XLA to write the text of a profile's programs."""
-OPTIONS = ("mesh", "device_order", "machine", "hlo", "step", "device")
+OPTIONS = ("--mesh", "--device-order", "--machine", "--hlo", "--step", "--device")
 
 
 def read_profile(
@@ -213,16 +211,16 @@ def read_profile(
     `say` is told how far it is, and raises `Cancelled` where nobody waits any more; `end_by` takes what ends
     a request. Raises `QuestionError` for a file that is no profile, and for options that it does not have."""
     now, worker = state.resolved, state.queries.worker
-    own = {"machine": now.shown.machine} if now.named is not None else {}
+    own = {"--machine": now.shown.machine} if now.named is not None else {}
     options = {**own, **read_options(kind.options, OPTIONS)}
-    if "device_order" in options and "mesh" not in options:
+    if "--device-order" in options and "--mesh" not in options:
         raise QuestionError("--device-order needs a mesh", "add --mesh X=2,Y=4")
-    mesh = parse_mesh(options["mesh"], options.get("device_order")) if "mesh" in options else None
-    machine = machine_file.named_machine(options["machine"]) if "machine" in options else None
-    step = options.get("step")
+    mesh = parse_mesh(options["--mesh"], options.get("--device-order")) if "--mesh" in options else None
+    machine = machine_file.named_machine(options["--machine"]) if "--machine" in options else None
+    step = options.get("--step")
     if step and not step.isdecimal():
         raise QuestionError(f"{quote(step)} is not a step number", "write --step 3")
-    hlo = text_file.read_text_file(options["hlo"]).text if "hlo" in options else ""
+    hlo = text_file.read_text_file(options["--hlo"]).text if "--hlo" in options else ""
 
     def say_bytes(done: int, size: int) -> None:
         say(f"reading {kind.name}: {human_bytes(done)} of {human_bytes(size)}")
@@ -243,7 +241,8 @@ def read_profile(
         hlo=hlo,
         mesh=mesh,
         machine=machine,
-        device=options.get("device", ""),
+        device=options.get("--device", ""),
         step=int(step) if step else None,
     )
-    return OpenedProfile(profile, shlex.join(["shardviz", "profile", kind.path, *words_of(options)]))
+    words = [word for option in options.items() for word in option]
+    return OpenedProfile(profile, shlex.join(["shardviz", "profile", kind.path, *words]))

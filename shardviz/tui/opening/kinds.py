@@ -7,10 +7,11 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from shardviz.compiler.user_file import functions_of, spec_axes
 from shardviz.documents.summaries import HEAD, says_summary
@@ -20,24 +21,12 @@ from shardviz.forms.share import from_string
 from shardviz.hlo.dumps import final_files
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
+from shardviz.text_tables import rows_beside
 from shardviz.user_files import example_program, is_folder, named_path, open_file
 
 with LazyImports():
     from shardviz.forms import enter as entering
     from shardviz.models import checkpoint
-
-
-Options = Mapping[str, str]
-"""What is typed behind an option, by its name: ``{"device_order": "0,1"}``."""
-
-
-def words_of(options: Options) -> list[str]:
-    """``["--mesh", "X=4"]``: the options that have a value."""
-    return [word for name, value in options.items() if value for word in (_option(name), value)]
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def option_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -46,27 +35,24 @@ def option_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     return [*words[:first]], tuple(words[first:])
 
 
-def read_options(words: Sequence[str], allowed: Collection[str]) -> Options:
-    """The options in words such as ``--mesh X=4`` or ``--mesh=X=4``. Raises `QuestionError` for others than
-    the `allowed`, and for one without its value."""
+def read_options(words: Sequence[str], allowed: Collection[str]) -> dict[str, str]:
+    """The values of options in words such as ``--mesh X=4`` or ``--mesh=X=4``. Raises `QuestionError` for
+    others than the `allowed`, and for one without its value."""
     options: dict[str, str] = {}
     left = [*words]
-    known = {_option(option): option for option in allowed}
     while left:
         name, equals, value = left.pop(0).partition("=")
-        if name not in known:
-            told = ", ".join(known) or "none"
-            hint = did_you_mean(name, known)
-            raise QuestionError(f"{quote(name)} is not an option here", f"{hint}the options here: {told}")
+        if name not in allowed:
+            hint = f"{did_you_mean(name, allowed)}the options here: {', '.join(allowed)}"
+            raise QuestionError(f"{quote(name)} is not an option here", hint)
         value = value if equals else left.pop(0) if left else ""
         if not value:
             raise QuestionError(f"{name} has no value", f"write {name} and its value")
-        options[known[name]] = value
+        options[name] = value
     return options
 
 
-@dataclass(frozen=True)
-class _Kind:
+class _Kind(NamedTuple):
     """A line of `kinds.txt`."""
 
     words: str
@@ -74,13 +60,7 @@ class _Kind:
     endings: str = ""
 
 
-def _read_kinds() -> dict[str, _Kind]:
-    lines = Path(__file__).with_name("kinds.txt").read_text(encoding="utf-8").splitlines()
-    cells = ([cell.strip() for cell in line.split("|")] for line in lines if not line.startswith("#"))
-    return {name: _Kind(*words) for name, *words in cells}
-
-
-KINDS = _read_kinds()
+KINDS = {name: _Kind(*words) for name, *words in rows_beside(__file__, "kinds.txt")}
 """What can be opened, by the name of its kind."""
 TOLD: dict[str | None, Callable[[str], object]] = {
     "saved": says_summary,

@@ -21,7 +21,7 @@ from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import decided_parts
 from shardviz.render.problem_picture import FieldCell, FieldPlace, FieldRow, Kind, Typing
 from shardviz.tui.registry import TYPING
-from shardviz.tui.themes import STYLES
+from shardviz.tui.themes import Styled
 
 with LazyImports():
     from shardviz.forms import enter as entering
@@ -36,9 +36,7 @@ WORKS_ON: dict[str, tuple[Kind, ...]] = {
     "assign": ("dim", "sums"),
     "sum": ("array", "sums"),
     "clear": ("dim", "sums"),
-    "double": ("axis",),
-    "halve": ("axis",),
-    "remove_axis": ("axis",),
+    "axis": ("axis",),
     "move_axis": ("axis",),
 }
 """The kinds of cells on which a command does something; commands that are not here need no cell."""
@@ -142,7 +140,7 @@ MAX_TEXT = 20_000
 """Characters that a field takes."""
 
 
-class Entry(Input):
+class Entry(Styled, Input):
     """One line of text in place of a field's value: enter keeps it, esc leaves the field as it was. It is
     there for one field after another, and hidden between."""
 
@@ -151,8 +149,6 @@ class Entry(Input):
         """The text is no longer typed; `keep` where it is kept."""
 
         keep: bool
-
-    DEFAULT_CSS = STYLES["Entry"]
 
     def __init__(self) -> None:
         super().__init__(compact=True, select_on_focus=False)

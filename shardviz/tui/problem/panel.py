@@ -21,7 +21,6 @@ from shardviz.tui.problem import fields
 from shardviz.tui.problem.fields import Cursor, Entry
 from shardviz.tui.registry import PROBLEM, TYPING, Command, bindings
 from shardviz.tui.state import EditorState
-from shardviz.tui.themes import STYLES
 
 with LazyImports():
     from shardviz.forms import enter as entering
@@ -36,7 +35,6 @@ class FieldsView(LinesView, inherit_bindings=False):
 class ProblemPanel(Side):
     """The fields of the draft, beside the screen or in its place."""
 
-    DEFAULT_CSS = STYLES["ProblemPanel"]
     BINDINGS = bindings(PROBLEM)
 
     def __init__(self, state: EditorState) -> None:
@@ -208,18 +206,13 @@ class ProblemPanel(Side):
     def action_clear(self) -> None:
         self.state.edit(fields.cleared(self.state.resolved.draft, self.cell))
 
-    def action_double(self) -> None:
-        self.state.edit(axis_edits.double_axis(self.state.resolved.draft, *self.cell.axes))
-
-    def action_halve(self) -> None:
-        self.state.edit(axis_edits.halve_axis(self.state.resolved.draft, *self.cell.axes))
+    def action_axis(self, edit: str) -> None:
+        """Double, halve or remove the axis under the cursor."""
+        self.state.edit(getattr(axis_edits, f"{edit}_axis")(self.state.resolved.draft, *self.cell.axes))
 
     def action_add_axis(self) -> None:
         self.cursor = Cursor("mesh", len(mesh_in(self.state.resolved).axis_names))
         self.state.edit(axis_edits.add_axis(self.state.resolved.draft))
-
-    def action_remove_axis(self) -> None:
-        self.state.edit(axis_edits.remove_axis(self.state.resolved.draft, *self.cell.axes))
 
     def action_move_axis(self, places: int) -> None:
         axis = self.cell.axes[0]

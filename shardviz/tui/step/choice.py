@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hardware.links import LinkLevel
     from shardviz.planner.plan import Plan
-    from shardviz.stepping.collective_matmul import BlockwiseMatmul
-    from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
-    from shardviz.stepping.plan_run import PlanRun
     from shardviz.stepping.question import CollectiveQuestion
 
 LARGE = 2**14
@@ -48,7 +45,7 @@ class CollectiveChoice:
         self._of: tuple[object, ...] = ()
         self._questions: dict[str | None, CollectiveQuestion] = {}
         self._levels: tuple[LinkLevel, ...] = ()
-        self._run: tuple[Plan, PlanRun] | None = None
+        self._run: tuple[Plan, plan_run.PlanRun] | None = None
 
     @property
     def collectives(self) -> list[int]:
@@ -147,6 +144,12 @@ class CollectiveChoice:
         """The links of the group. Raises `QuestionError` where it is too large, or there is no collective."""
         return self._links(self.topology)
 
+    def worked_out(self, question: CollectiveQuestion) -> collective_run.PreparedRun | ShardvizError:
+        try:
+            return collective_run.prepare_run(question, self.links)
+        except ShardvizError as error:
+            return error
+
     @property
     def links_of(self) -> str:
         """The machine whose links they are; empty where they are assumed."""
@@ -173,14 +176,14 @@ class CollectiveChoice:
             index = numbers.index(self.step) if self.step in numbers else 0
             self.step = numbers[(index + steps) % len(numbers)]
 
-    def matmul(self, run: CollectiveRun) -> BlockwiseMatmul | None:
+    def matmul(self, run: collective_run.CollectiveRun) -> collective_matmul.BlockwiseMatmul | None:
         """The matmul of the plan that the collective can run beside; None where there is none."""
         if self.is_own or not self.step:
             return None
         return collective_matmul.matmul_of_step(self._resolved.plan, self._resolved.placed, self.step, run)
 
     @property
-    def plan_run(self) -> PlanRun:
+    def plan_run(self) -> plan_run.PlanRun:
         """The whole plan on small numbers; the same object for the same plan. Raises `QuestionError`."""
         plan = self._resolved.plan
         if self._run is None or self._run[0] is not plan:
@@ -223,13 +226,6 @@ def is_large(question: CollectiveQuestion) -> bool:
         return False
     middle = schedule.round((schedule.rounds + 1) // 2)
     return schedule.rounds * max(1, len(middle)) * middle.span > LARGE
-
-
-def worked_out(question: CollectiveQuestion, links: Links) -> PreparedRun | ShardvizError:
-    try:
-        return collective_run.prepare_run(question, links)
-    except ShardvizError as error:
-        return error
 
 
 def with_algorithm(question: CollectiveQuestion, algorithm: str | None) -> CollectiveQuestion:

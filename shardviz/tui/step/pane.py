@@ -21,9 +21,8 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.stepping.plan_step import collective_steps
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import STEP, bindings
-from shardviz.tui.step.choice import CollectiveChoice, is_large, worked_out
-from shardviz.tui.step.page import CollectivePage
-from shardviz.tui.step.player import Rounds
+from shardviz.tui.step.choice import CollectiveChoice, is_large
+from shardviz.tui.step.page import CollectivePage, Rounds
 
 with LazyImports():
     from shardviz.codegen import collective as collective_program
@@ -34,7 +33,6 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
-    from shardviz.hardware.group_links import Links
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner.problem import Problem
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
@@ -159,11 +157,7 @@ class StepPane(Pane):
             self.page.draw_anew()
 
     def action_algorithm(self, steps: int) -> None:
-        try:
-            self.chosen.next_algorithm(steps)
-        except ShardvizError as error:
-            self.notify(error_words(error), markup=False)
-            return
+        self.chosen.next_algorithm(steps)
         self._play_algorithm()
 
     def action_compare(self) -> None:
@@ -186,10 +180,6 @@ class StepPane(Pane):
         if self.page.prepared is not None:
             self.chosen.next_links()
             self._load(self.player.fraction)
-
-    def action_ask_now(self) -> None:
-        self.state.queries.ask_now()
-        self.page.draw()
 
     def action_group(self, steps: int) -> None:
         if self.page.prepared is not None:
@@ -272,26 +262,21 @@ class StepPane(Pane):
             self.page.show_prepared(None)
             return
         self.page.rounds.load(0 if question is None else question.schedule.rounds, fraction)
+        if question is not None and not is_large(question):
+            self._take(self.chosen.worked_out(question), self._ticket)
+            return
         if question is not None:
-            try:
-                links = self.chosen.links
-            except ShardvizError as error:
-                self.page.fault = error
-            else:
-                if not is_large(question):
-                    self._take(worked_out(question, links), self._ticket)
-                    return
-                self._work_out(question, links, self._ticket)
+            self._work_out(question, self._ticket)
         self.page.show_prepared(None)
 
     @work(thread=True, group="step", exclusive=True)
-    def _work_out(self, question: CollectiveQuestion, links: Links, ticket: int) -> None:
-        self.call_later(self._take, worked_out(question, links), ticket)
+    def _work_out(self, question: CollectiveQuestion, ticket: int) -> None:
+        self.call_later(self._take, self.chosen.worked_out(question), ticket)
 
-    def _take(self, found: PreparedRun | ShardvizError, ticket: int) -> None:
+    def _take(self, found: PreparedRun | ShardvizError | None, ticket: int) -> None:
         """Show a collective, or why it cannot be played, unless another one has been chosen since."""
         if ticket != self._ticket:
             return
         if isinstance(found, ShardvizError):
-            self.page.fault = found
-        self.page.show_prepared(None if isinstance(found, ShardvizError) else found)
+            self.page.fault, found = found, None
+        self.page.show_prepared(found)

@@ -3,22 +3,99 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 from rich.text import Text
-from textual import events
+from textual import events, on
 from textual.message import Message
 
 from shardviz.render.palette import Palette
 from shardviz.render.times.gantt import Gantt, first_column, path_lines
 from shardviz.render.times.live_memory import memory_lines
-from shardviz.render.times.timeline_rows import TimeWindow
+from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
+from shardviz.timeline.lane_index import LaneIndex
 from shardviz.timeline.program_timeline import ProgramTimeline
 from shardviz.tui.lines_view import LinesView, TextLines
-from shardviz.tui.time.parts import ChartPart, StackedCharts
+from shardviz.units import seconds as human_seconds
 
 ZOOM = 0.5
 """The share of the window that is left when zooming in by one step."""
 PAN = 0.25
+
+
+@dataclass(frozen=True)
+class ChartPart:
+    """A timeline prepared for pictures of any window and for moving in it."""
+
+    timeline: ProgramTimeline
+    name: str = ""
+
+    @cached_property
+    def rows(self) -> TimelineRows:
+        return TimelineRows(self.timeline)
+
+    @cached_property
+    def index(self) -> LaneIndex:
+        return LaneIndex(self.timeline)
+
+    @property
+    def title(self) -> str:
+        """``1.24 ms on v5e:2x4``; with its name, ``plan  9.8 ms on …``, unless the machine is called so."""
+        total = f"{human_seconds(self.timeline.seconds)} on {self.timeline.machine}"
+        return total if self.timeline.machine.startswith(self.name) else f"{self.name}  {total}"
+
+
+class StackedCharts:
+    """A canvas: frames above one another, each with the lines that stand below it, several under titles."""
+
+    def __init__(
+        self, frames: Sequence[tuple[Gantt, Sequence[Text]]], titles: Sequence[str], width: int, is_old: bool
+    ) -> None:
+        self._frames = [frame for frame, _ in frames]
+        self._below = [below for _, below in frames]
+        self._titles, self.width, self._is_old = titles, width, is_old
+        heights = (frame.height + len(below) + bool(titles) for frame, below in frames)
+        self._tops = [*accumulate(heights, initial=0)]
+        self.height = self._tops[-1]
+
+    def line(self, y: int, left: int, right: int) -> Text:
+        number, row = self._part_at(y)
+        if row < 0:
+            line = Text.assemble((self._titles[number], "bold"))[left:right]
+        else:
+            frame = self._frames[number]
+            if row < frame.height:
+                line = frame.line(row, left, right)
+            else:
+                line = self._below[number][row - frame.height][left:right]
+        if self._is_old:
+            line.stylize("dim")
+        return line
+
+    def op_at(self, x: int, y: int) -> tuple[int, int] | None:
+        if not 0 <= y < self.height:
+            return None
+        number, row = self._part_at(y)
+        op = self._frames[number].op_at(x, row) if row >= 0 else None
+        return None if op is None else (number, op)
+
+    def line_of(self, place: tuple[int, int]) -> int | None:
+        """The line with an operation of a part; None where the window does not show it."""
+        number, op = place
+        position = self._frames[number].place_of(op)
+        return None if position is None else self._tops[number] + bool(self._titles) + position[0]
+
+    def share_at(self, x: int) -> float:
+        """The share of the window to the left of the middle of a column."""
+        frame = self._frames[0]
+        return min(max((x + 0.5 - frame.left) / frame.columns, 0.0), 1.0)
+
+    def _part_at(self, y: int) -> tuple[int, int]:
+        """The part that has a line, and the line within its frame: -1 for its title."""
+        number = next(i for i in range(len(self._frames)) if y < self._tops[i + 1])
+        return number, y - self._tops[number] - bool(self._titles)
 
 
 class TimeChart(LinesView, inherit_bindings=False):
@@ -154,6 +231,7 @@ class TimeChart(LinesView, inherit_bindings=False):
         start, end = max(op.start, window.start), min(op.end, window.end)
         return ((start + end) / 2 - window.start) / window.seconds if start <= end else 0.5
 
+    @on(events.Resize)
     def draw(self) -> None:
         """Draw the window anew: only the lines that are seen cost anything."""
         width = self.size.width
@@ -178,9 +256,6 @@ class TimeChart(LinesView, inherit_bindings=False):
             top, height = round(self.scroll_y), self.size.height
             top = min(max(top, line + 1 - height), line if line >= height else 0)
             self.scroll_to(y=top, animate=False, immediate=True)
-
-    def on_resize(self) -> None:
-        self.draw()
 
     def on_lines_view_clicked(self, event: LinesView.Clicked) -> None:
         if isinstance(self.canvas, StackedCharts):

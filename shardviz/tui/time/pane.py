@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.events import Resize
@@ -20,7 +20,6 @@ from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import BESIDE, GAP
 from shardviz.tui.registry import TIME, bindings
 from shardviz.tui.targets_pane import TargetsPane
-from shardviz.tui.themes import STYLES
 from shardviz.tui.time import timelines
 from shardviz.tui.time.chart import TimeChart
 from shardviz.tui.time.details import heading, notice_lines, report_lines, selected_lines
@@ -31,7 +30,6 @@ with LazyImports():
     from shardviz.documents import fields
 
 if TYPE_CHECKING:
-    from shardviz.documents.fields import Document
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.timeline.program_timeline import ProgramTimeline
@@ -47,7 +45,6 @@ class TimePane(TargetsPane):
 
     area = "time"
     BINDINGS = bindings(TIME)
-    DEFAULT_CSS = STYLES["TimePane"]
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
@@ -234,9 +231,6 @@ class TimePane(TargetsPane):
         self.query_one("#details", LinesView).scroll_home(animate=False)
         self.refresh_bindings()
 
-    def on_time_chart_opened(self) -> None:
-        self.action_open_line()
-
     def command_line(self) -> str:
         """``shardviz explain … --time``, or the command of the profile."""
         if self._chosen == PROFILE and self.state.profile is not None:
@@ -247,7 +241,7 @@ class TimePane(TargetsPane):
     def timelines(self) -> Sequence[ProgramTimeline]:
         return [part.timeline for part in self.chart.parts]
 
-    def document(self) -> Document:
+    def document(self) -> fields.Document:
         timeline = self.timeline
         return super().document() if timeline is None else fields.KINDS["timeline"].document(timeline)
 
@@ -281,6 +275,7 @@ class TimePane(TargetsPane):
         self.query_one(part).focus()
         self.call_after_refresh(self.draw)
 
+    @on(TimeChart.Opened)
     def action_open_line(self) -> None:
         """The instruction on Compiler; of the plan, its collective on Step."""
         chart = self.chart

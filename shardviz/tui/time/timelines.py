@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from shardviz.errors import ShardvizError
 from shardviz.lazy_names import LazyImports
-from shardviz.tui.time.parts import ChartPart
+from shardviz.tui.time.chart import ChartPart
 
 with LazyImports():
     from shardviz.planner.pricing import costs as pricing
