@@ -4,7 +4,7 @@ against what a test expects."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 RAGGED = "ragged-all-to-all"
@@ -105,10 +105,6 @@ class Collective:
     is_host_transfer: bool = False
     group_count: int = 0
     op_name: str = ""
-
-    def with_host(self) -> Collective:
-        """The same transfer, to or from the device's host."""
-        return replace(self, is_host_transfer=True, wire_bytes=0)
 
     def having(self, **fields: object) -> Collective:
         """As `dataclasses.replace`, but a long module has tens of thousands of them."""

@@ -161,7 +161,8 @@ class Records:
             if root is not None and (results := tuple(arrays(parse_shape(root.shape)))):
                 shapes = _resized(shapes.operands, results)
         record = members.record(op, instruction.name, shapes)
-        return record.with_host() if instruction.attributes.get("is_host_transfer") == "true" else record
+        is_host = instruction.attributes.get("is_host_transfer") == "true"
+        return record.having(is_host_transfer=True, wire_bytes=0) if is_host else record
 
     def _sent_shape(self, instruction: Instruction) -> str:
         """The shape of what a ragged all-to-all sends, which its result, a buffer, does not tell."""

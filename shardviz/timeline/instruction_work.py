@@ -79,13 +79,6 @@ class InstructionWork:
             self._like[home] = self._first.setdefault((*pieces[::2], *marks), home)
         return self._like[home]
 
-    def is_matmul(self, line: Instruction) -> bool:
-        """Return whether it multiplies matrices, by itself or in what it calls."""
-        callee = self.lines.callee(line) if line.opcode in WRAPPERS else None
-        if callee is not None:
-            return self.lines.multiplies(self.first_like(callee))
-        return self.lines.is_matmul(line)
-
     def matmuls(self, line: Instruction, shapes: Sequence[str], depth: int = 0) -> Matmuls:
         """The matmuls of an instruction on operands of these shapes, those in what it calls included."""
         if line.opcode == "dot":

@@ -187,11 +187,9 @@ def _savings(drawing: Drawing, total: float) -> tuple[Saving, ...]:
         seconds, least = duration.seconds or 0.0, duration.least
         if least and duration.lane.kind == "compute" and seconds >= 1.5 * least:
             slow[duration] = seconds - least
-    telling = {duration for duration in {*drawing.durations} if duration.channels or duration in slow}
-    for number in [number for number, duration in enumerate(drawing.durations) if duration in telling]:
-        op = drawing.ops[number]
+    for number, (op, duration) in enumerate(zip(drawing.ops, drawing.durations, strict=True)):
         # Where it waits for others on its links, no more than its own time: those would still be there.
-        saved = min(op.exposed, op.seconds or 0.0) if op.exposed else slow.get(drawing.durations[number], 0.0)
+        saved = min(op.exposed, op.seconds or 0.0) if op.exposed else slow.get(duration, 0.0)
         if saved and (saved := saved * _runs(op)) > 0:
             groups.setdefault((op.op, op.lane, op.source or op.name), []).append((saved, number))
     sums = [(sum(saved for saved, _ in those), those) for those in groups.values()]

@@ -170,7 +170,7 @@ class _BlockWalk:
         work = form.own_works.get(shapes)
         if work is None and takes_time(form.line):
             durations = self._walker.durations
-            op = "matmul" if durations.work.is_matmul(form.line) else form.opcode
+            op = "matmul" if self._lines.is_matmul(form.line) else form.opcode
             work = form.own_works[shapes] = TimedWork(op, durations.of(form.line, shapes), form.source)
         return work
 

@@ -244,4 +244,4 @@ def test_what_libraries_multiply(name, flops_, dtype):
     line = work.lines.named(home, name)
     assert line is not None
     assert work.matmuls(line, work.operand_shapes(line))[:2] == (flops_, dtype)
-    assert work.is_matmul(line)
+    assert work.lines.is_matmul(line)

@@ -181,7 +181,8 @@ def stablehlo_collective(
     else:
         members = members_of_groups(_groups(text, op, meshes, replicas, partitions), mesh)
     record = members.record(op, operation.value, _shapes(text, op, meshes))
-    return record.with_host() if op in ("send", "recv") and _HOST in text else record
+    is_host = op in ("send", "recv") and _HOST in text
+    return record.having(is_host_transfer=True, wire_bytes=0) if is_host else record
 
 
 def _rows(text: str) -> tuple[tuple[int, ...], ...]:
