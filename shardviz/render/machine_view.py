@@ -204,10 +204,7 @@ def _point_lines(machine: Machine, width: int) -> list[Text]:
         for point, taken in zip(times.points, times.rising, strict=True)
         if taken != point
     ]
-    return [
-        *table(rows, width, 2, heads, style="dim"),
-        *sentences([hold, *levelled], width, 2, style="dim"),
-    ]
+    return [*table(rows, width, 2, heads, style="dim"), *sentences([hold, *levelled], width, 2, style="dim")]
 
 
 def _axis_lines(mesh: Mesh, placed: PlacedMesh, width: int, palette: Palette) -> list[Text]:

@@ -8,8 +8,8 @@ import pytest
 
 from shardviz.cli.streams import STAND_INS
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.times.gantt import Gantt
-from shardviz.render.times.live_memory import memory_lines, misfit_lines, most_bytes
+from shardviz.render.times.gantt import Gantt, memory_lines, most_bytes
+from shardviz.render.times.live_memory import misfit_lines
 from shardviz.render.times.report import timeline_view
 from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
 from shardviz.timeline.program_timeline import MemoryReport

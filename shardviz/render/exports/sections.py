@@ -58,8 +58,8 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
 
         return [Section("Combinations", trials_view(shown, width))]
     if isinstance(shown, tuple):
-        from shardviz.render.times.gantt import FIGURED, first_column
-        from shardviz.render.times.report import cause_lines, picture_lines, total_lines
+        from shardviz.render.times.gantt import FIGURED, first_column, picture_lines
+        from shardviz.render.times.report import cause_lines, total_lines
 
         # All charts are on one scale.
         limit = max(timeline.drawn_seconds for timeline in shown)

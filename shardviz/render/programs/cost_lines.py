@@ -223,11 +223,7 @@ def _share_of(exposed: float | None, sent: int | None, report: ProgramReport) ->
 
 
 def why_lines(
-    report: ProgramReport,
-    reasons: Sequence[Reason],
-    selection: Selection,
-    width: int,
-    palette: Palette,
+    report: ProgramReport, reasons: Sequence[Reason], selection: Selection, width: int, palette: Palette
 ) -> list[Text]:
     """The reasons for collectives, of the most expensive first."""
     by_entry = {id(entry): reason for entry, reason in zip(report.entries, reasons, strict=True)}

@@ -21,12 +21,7 @@ from shardviz.hlo.listing import ListedLine, Listing, Span, list_hlo, strip_meta
 from shardviz.hlo.module import is_hlo
 from shardviz.render.lines import cut, printable, printable_line, rule, sentence
 from shardviz.render.palette import Palette
-from shardviz.render.programs.collective_rows import (
-    NO_AXES,
-    collective_details,
-    collective_style,
-    facts,
-)
+from shardviz.render.programs.collective_rows import NO_AXES, collective_details, collective_style, facts
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
 from shardviz.units import shaped

@@ -1,22 +1,25 @@
 """The lanes of a timeline as rows, time from left to right, for any stretch of the clock at the cost of the
-cells drawn: the ticks, a line for each depth of loops, branches and calls, and the rows of lanes."""
+cells drawn: the ticks, a line for each depth of loops, branches and calls, the rows of lanes, and live memory
+below, its peak and the limit marked."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
+from operator import itemgetter
 
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.lines import LineBuilder, printable
+from shardviz.render.lines import LineBuilder, printable, trimmed
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.tables import records
 from shardviz.render.times.timeline_rows import HIDDEN, TIGHT, LaneRow, TimelineRows, TimeWindow, ticks
-from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp, TimeSpan
+from shardviz.timeline.program_timeline import MemoryReport, ProgramTimeline, TimedOp, TimeSpan
+from shardviz.units import human_bytes, seconds
 
 FULL, LESS, WAITING, UNKNOWN = "█", "▓", "░", "?"
 """Fill bars of matmuls and of all that moves, of other compute, and time that waits; an operation that nobody
@@ -343,3 +346,109 @@ def legend(rows: TimelineRows, width: int, palette: Palette) -> list[Text]:
         entries.append(("┌×N┐", Style(), "a loop, drawn once"))
     cells = [Text.assemble((glyph, style), (f" {words}", DIM)) for glyph, style, words in entries]
     return records([cells], width)
+
+
+def most_bytes(memory: MemoryReport, start: float, end: float) -> int:
+    """The most live bytes between two times; 0 before the curve begins."""
+    first = max(bisect_right(memory.curve, start, key=itemgetter(0)) - 1, 0)
+    stop = bisect_left(memory.curve, end, key=itemgetter(0))
+    return max((size for _, size in memory.curve[first:stop]), default=0)
+
+
+def memory_lines(chart: Gantt, height: int = 4) -> list[Text]:
+    """The peak's line, then `height` lines of the curve, in the columns of the chart; no curve, no line."""
+    memory = chart.rows.timeline.memory
+    if memory is None or not memory.curve:
+        return []
+    limit, top = memory.limit_bytes, max(memory.peak_bytes, *(size for _, size in memory.curve), 1)
+    # A larger limit would leave nothing to see.
+    if limit is not None and limit <= 3 * top:
+        top = max(limit, top)
+    cell = chart.window.seconds / chart.columns
+    end = chart.rows.timeline.drawn_seconds
+    starts = [chart.window.start + x * cell for x in range(chart.columns)]
+    sizes = [most_bytes(memory, start, start + cell) if start < end else 0 for start in starts]
+    eighths = [min(-(-size * height * 8 // top), height * 8) for size in sizes]
+    return [
+        _peak_line(memory, chart),
+        *(_level_line(chart, eighths, row, height, top, limit) for row in reversed(range(height))),
+    ]
+
+
+def _peak_line(memory: MemoryReport, chart: Gantt) -> Text:
+    line = LineBuilder(0, chart.width)
+    line.put(0, "memory", Style(bold=True))
+    x = chart.column_of(memory.peak_at)
+    size = f"peak {human_bytes(memory.peak_bytes)}"
+    texts = (f"{size} at {seconds(memory.peak_at)}", size, "")
+    bold = Style(bold=True)
+    if chart.left <= x < chart.width:
+        room = max(chart.width - x, x - chart.left + 1) - 2
+        text = next(text for text in texts if len(text) <= room or not text)
+        if x + 2 + len(text) <= chart.width:
+            line.put(x, f"▼ {text}", bold)
+        else:
+            line.put(x - 1 - len(text), f"{text} ▼", bold)
+    else:
+        text = next(text for text in texts if len(text) + 2 <= chart.columns or not text)
+        before = x < chart.left
+        index = chart.left if before else chart.width - len(text) - 2
+        line.put(index, f"← {text}" if before else f"{text} →", DIM)
+    return line.text()
+
+
+def _level_line(chart: Gantt, eighths: list[int], row: int, height: int, top: int, limit: int | None) -> Text:
+    """The line that shows heights from `row` up to `row + 1`, of `height`, the upper edge at `top` bytes."""
+    line = LineBuilder(0, chart.width)
+    style = Style(color=chart.palette.lanes["memory"]) if chart.palette.shown else Style()
+    is_limit = limit is not None and limit <= top and min(limit * height // top, height - 1) == row
+    if row == height - 1:
+        line.put(0, human_bytes(top)[: chart.left - 1], DIM)
+    elif not row:
+        line.put(0, "0", DIM)
+    text = f" {human_bytes(limit)} allowed" if is_limit and limit is not None else ""
+    free = sum(filled <= row * 8 for filled in eighths[-len(text) :]) == len(text) if text else False
+    for x, filled in enumerate(eighths):
+        if free and x >= chart.columns - len(text):
+            break
+        level = min(filled - row * 8, 8)
+        if level > 0:
+            line.put(chart.left + x, HEIGHTS[level - 1], style)
+        elif is_limit:
+            line.put(chart.left + x, "┄", DIM)
+    if free:
+        line.put(chart.width - len(text), text, DIM)
+    return line.text()
+
+
+def picture_lines(
+    timeline: ProgramTimeline,
+    width: int,
+    palette: Palette,
+    limit: float = 0.0,
+    left: int = 0,
+    with_legend: bool = True,
+) -> list[Text]:
+    """The chart, from column `left` and up to `limit` drawn seconds at least, the memory, and the legend."""
+    rows = TimelineRows(timeline)
+    if not rows.row_of:
+        return []
+    window = TimeWindow.whole(max(limit, timeline.drawn_seconds))
+    chart = Gantt(rows, width, palette, window, left=left)
+    drawn = [chart.line(y, 0, width) for y in range(chart.height)]
+    drawn += [*path_lines(chart), *memory_lines(chart)]
+    lines = [trimmed(line, palette) for line in drawn]
+    return [*lines, *(legend(rows, width, palette) if with_legend else ())]
+
+
+def stacked_pictures(
+    tellers: Sequence[tuple[str, ProgramTimeline]], width: int, palette: Palette
+) -> list[Text]:
+    """The charts of named timelines below one another, on one scale."""
+    limit = max(timeline.drawn_seconds for _, timeline in tellers)
+    left = max(first_column(timeline, width) for _, timeline in tellers)
+    lines = []
+    for number, (name, timeline) in enumerate(tellers, 1):
+        lines += [Text(), Text(name, "bold")]
+        lines += picture_lines(timeline, width, palette, limit, left, with_legend=number == len(tellers))
+    return lines

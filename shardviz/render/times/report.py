@@ -10,28 +10,19 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.lines import bar, listed, sentence, sentences, trimmed
+from shardviz.render.lines import bar, listed, sentence, sentences
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.tables import Cell, columns, records, table
 from shardviz.render.times.gantt import (
     FIGURED,
     WAITING,
-    Gantt,
     LaneStyles,
-    first_column,
     is_matmul,
-    legend,
-    path_lines,
+    picture_lines,
+    stacked_pictures,
 )
-from shardviz.render.times.live_memory import (
-    BAR,
-    LISTED,
-    NEGLIGIBLE,
-    memory_lines,
-    memory_report_lines,
-    misfit_lines,
-)
-from shardviz.render.times.timeline_rows import HIDDEN, TimelineRows, TimeWindow, lane_times, unknown_lanes
+from shardviz.render.times.live_memory import BAR, LISTED, NEGLIGIBLE, memory_report_lines, misfit_lines
+from shardviz.render.times.timeline_rows import HIDDEN, lane_times, unknown_lanes
 from shardviz.reports.program_report import TargetTimes, TimesAnswer
 from shardviz.timeline.program_timeline import Estimate, ProgramTimeline, TimedOp
 from shardviz.units import exact_bytes, human_bytes, seconds
@@ -130,26 +121,6 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
         told.append([label, f"{busy} busy" * bool(busy), (f"{waited}{word}", looks.get(waited, "")), shown])
     whole = columns(rows, width, 2, ("", ">busy", ">exposed", "of the total"))
     return records(told, width, 2) if whole is None else whole
-
-
-def picture_lines(
-    timeline: ProgramTimeline,
-    width: int,
-    palette: Palette,
-    limit: float = 0.0,
-    left: int = 0,
-    with_legend: bool = True,
-) -> list[Text]:
-    """The chart, from column `left` and up to `limit` drawn seconds at least, the memory, and the legend."""
-    rows = TimelineRows(timeline)
-    if not rows.row_of:
-        return []
-    window = TimeWindow.whole(max(limit, timeline.drawn_seconds))
-    chart = Gantt(rows, width, palette, window, left=left)
-    drawn = [chart.line(y, 0, width) for y in range(chart.height)]
-    drawn += [*path_lines(chart), *memory_lines(chart)]
-    lines = [trimmed(line, palette) for line in drawn]
-    return [*lines, *(legend(rows, width, palette) if with_legend else ())]
 
 
 def critical_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
@@ -304,19 +275,6 @@ def times_view(times: TargetTimes, width: int, palette: Palette, verbose: bool =
     ]
     lines += [Text(), *totals_table(tellers, width)]
     return [*lines, *stacked_pictures(tellers, width, palette), *cause_lines(model, width, palette, verbose)]
-
-
-def stacked_pictures(
-    tellers: Sequence[tuple[str, ProgramTimeline]], width: int, palette: Palette
-) -> list[Text]:
-    """The charts of named timelines below one another, on one scale."""
-    limit = max(timeline.drawn_seconds for _, timeline in tellers)
-    left = max(first_column(timeline, width) for _, timeline in tellers)
-    lines = []
-    for number, (name, timeline) in enumerate(tellers, 1):
-        lines += [Text(), Text(name, "bold")]
-        lines += picture_lines(timeline, width, palette, limit, left, with_legend=number == len(tellers))
-    return lines
 
 
 def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> list[Text]:

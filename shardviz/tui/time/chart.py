@@ -12,8 +12,7 @@ from textual import events, on
 from textual.message import Message
 
 from shardviz.render.palette import Palette
-from shardviz.render.times.gantt import Gantt, first_column, path_lines
-from shardviz.render.times.live_memory import memory_lines
+from shardviz.render.times.gantt import Gantt, first_column, memory_lines, path_lines
 from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
 from shardviz.timeline.lane_index import LaneIndex
 from shardviz.timeline.program_timeline import ProgramTimeline
