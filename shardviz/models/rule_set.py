@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice, permutations
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.models.model import Model, ModelParameter
 from shardviz.notation.notations import read_sharding
 from shardviz.notation.reading import Context
-from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
+from shardviz.sharding import Mesh, PartitionSpec, Uneven, array_bytes, shard_shape, uneven_dims
 
 SplitOf: TypeAlias = "PartitionSpec | str | tuple[str, ...]"
 """What a rule gives: a spec, the text of one or a style of `STYLES`, the mesh axes of a logical axis."""
@@ -298,18 +298,6 @@ def first_found(patterns: tuple[str, ...], names: tuple[str, ...]) -> Sequence[i
 # Rules × parameters, and repeated layers as one.
 
 
-class UnevenDim(NamedTuple):
-    """Dimension `place` of `size` elements, which `parts` devices do not divide: a compiler pads it."""
-
-    place: int
-    size: int
-    parts: int
-
-    @property
-    def padded(self) -> int:
-        return -(-self.size // self.parts) * self.parts
-
-
 @dataclass(frozen=True)
 class SplitParameter:
     """A parameter and its sharding; without `is_matched` no rule says it, and every device has all."""
@@ -334,10 +322,9 @@ class SplitParameter:
         return self.mesh.size // self.mesh.group_size(self.spec.axes)
 
     @property
-    def uneven(self) -> tuple[UnevenDim, ...]:
+    def uneven(self) -> tuple[Uneven, ...]:
         """The dimensions that their axes do not divide: JAX refuses such an array."""
-        sizes = zip(self.parameter.shape, self.spec.parts(self.mesh), strict=True)
-        return tuple(UnevenDim(index, *size) for index, size in enumerate(sizes) if size[0] % size[1])
+        return uneven_dims(self.parameter.shape, self.spec, self.mesh)
 
 
 @dataclass(frozen=True)

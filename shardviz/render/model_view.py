@@ -113,7 +113,7 @@ def rule_lines(split: SplitModel, width: int) -> list[Text]:
         first = parameter.first
         said = []
         for dim in first.uneven:
-            axes = ", ".join(f"{axis}={first.mesh.axis_size(axis)}" for axis in first.spec.dims[dim.place])
+            axes = ", ".join(f"{axis}={first.mesh.axis_size(axis)}" for axis in first.spec.dims[dim.dim])
             said.append(f"{dim.size:,} over {axes} is padded to {dim.padded:,}")
         hint = "jax.device_put rejects it: pad the parameter, or shard another dimension"
         uneven.append(f"{parameter.name}: {', '.join(said)}; {hint}")

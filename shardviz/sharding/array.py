@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.sharding.mesh import Mesh
@@ -100,6 +101,31 @@ class ShardedArray:
 def shard_shape(shape: tuple[int, ...], spec: PartitionSpec, mesh: Mesh) -> tuple[int, ...]:
     """Shape of one device's piece of an array: each size divided by its parts, rounded up."""
     return tuple(-(-size // parts) for size, parts in zip(shape, spec.parts(mesh), strict=True))
+
+
+class Uneven(NamedTuple):
+    """A dimension that its parts do not divide: JAX arrays refuse it; inside `jit` the compiler gives every
+    device `shard_size` elements and pads the last `padding` of them, so that trailing devices hold fewer or
+    none."""
+
+    dim: int
+    size: int
+    parts: int
+    shard_size: int
+    padding: int
+
+    @property
+    def padded(self) -> int:
+        return self.size + self.padding
+
+
+def uneven_dims(shape: tuple[int, ...], spec: PartitionSpec, mesh: Mesh) -> tuple[Uneven, ...]:
+    dims = zip(shape, spec.parts(mesh), shard_shape(shape, spec, mesh), strict=True)
+    return tuple(
+        Uneven(dim, size, parts, shard, shard * parts - size)
+        for dim, (size, parts, shard) in enumerate(dims)
+        if size % parts
+    )
 
 
 def canonical_dtype(name: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, count
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
-from shardviz.sharding.array import ShardedArray
+from shardviz.sharding.array import ShardedArray, Uneven, uneven_dims
 from shardviz.sharding.digits import Nest, value
 from shardviz.sharding.mesh import Mesh
 from shardviz.sharding.partition_spec import PartitionSpec
@@ -31,18 +31,6 @@ class DeviceShard(NamedTuple):
     coords: tuple[int, ...]
     slices: tuple[tuple[int, int], ...]
     shard: int
-
-
-class Uneven(NamedTuple):
-    """A dimension that its parts do not divide: JAX arrays refuse it; inside `jit` the compiler gives every
-    device `shard_size` elements and pads the last `padding` of them, so that trailing devices hold fewer or
-    none."""
-
-    dim: int
-    size: int
-    parts: int
-    shard_size: int
-    padding: int
 
 
 @dataclass(frozen=True)
@@ -98,12 +86,7 @@ class Layout:
     @cached_property
     def uneven(self) -> tuple[Uneven, ...]:
         """The dimensions that do not divide, with what the compiler pads."""
-        dims = zip(count(), self.array.shape, self.parts, self.shard_shape, strict=False)
-        return tuple(
-            Uneven(dim, size, parts, shard, shard * parts - size)
-            for dim, size, parts, shard in dims
-            if size % parts
-        )
+        return uneven_dims(self.array.shape, self.spec, self.mesh)
 
     @cached_property
     def _nests(self) -> tuple[Nest, ...]:
