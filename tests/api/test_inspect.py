@@ -123,22 +123,6 @@ def test_donated_static_unused_and_named_arguments(mesh):
     assert not array.is_deleted()
 
 
-def test_layers_in_a_loop_count_like_layers_in_a_row(mesh):
-    @partial(jax.jit, static_argnums=2)
-    def model(x, weights, unroll):
-        def layer(x, w):
-            return jnp.tanh(lax.with_sharding_constraint(x, NamedSharding(mesh, P("X", None))) @ w), None
-
-        return lax.scan(layer, x, weights, unroll=unroll)[0]
-
-    x, weights = given(mesh, "X", "Y"), given(mesh, None, None, "Y", shape=(4, 64, 64))
-    counts = [
-        sum(each.count for each in shardviz.inspect(model, x, weights, unroll).collectives)
-        for unroll in (1, 4)
-    ]
-    assert counts[0] == counts[1] == 4
-
-
 def test_ids_that_are_not_numbered_from_zero():
     mesh = jax.sharding.Mesh(np.array(jax.devices())[[6, 4, 7, 5]].reshape(2, 2), ("X", "data-parallel"))
     report = shardviz.inspect(sum_of_rows, given(mesh, "X", "data-parallel"))

@@ -13,7 +13,7 @@ PROGRAM = EXAMPLES / "mlp.txt"
 START = "import rich, shardviz"
 CELLS = {
     "shardviz.explain('bd,df->bf', specs='XY,Y_->X_', target='none')": "execute_result",
-    "found = shardviz.rank('bd,df->bf')\nfound": "execute_result",
+    "found = shardviz.rank('bd,df->bf', mesh='X=2')\nfound": "execute_result",
     f"shardviz.read_hlo(open({str(PROGRAM)!r}).read())": "execute_result",
     "display(found)": "display_data",
     "rich.print(found)": "display_data",

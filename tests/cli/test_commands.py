@@ -54,19 +54,6 @@ def test_explain_in_the_books_notation_is_the_same(capsys: Capture) -> None:
     assert out == printed(capsys, *QUESTION)
 
 
-def test_explain_as_json(capsys: Capture) -> None:
-    found = document(capsys, *QUESTION)
-    assert found["problem"]["einsum"] == "bd,df->bf"
-    assert found["problem"]["mesh"]["axis_names"] == ["X", "Y"]
-    assert [array["spec"] for array in found["problem"]["arrays"]] == [
-        [["X"], ["Y"]],
-        [["Y"], []],
-        [["X"], []],
-    ]
-    assert [step["op"] for step in found["plan"]["steps"]] == ["einsum", "psum"]
-    assert found["targets"] == []
-
-
 def test_the_pictures_can_be_left_out(capsys: Capture) -> None:
     words = ["explain", "bd,df->bf", "--mesh", "X=8,Y=8", "--specs", "XY,Y_->X_", "--target", "none"]
     whole = printed(capsys, *words)
@@ -117,8 +104,6 @@ def test_layout_lists_devices(capsys: Capture) -> None:
 
 def test_layout_as_json(capsys: Capture) -> None:
     found = document(capsys, "layout", "8x16", "--spec", "Y _")
-    assert found["array"]["shard_shape"] == [2, 16]
-    assert found["array"]["replicas"] == 2
     assert found["devices"][5] == {"id": 5, "coords": [1, 1], "slices": [[2, 4], [0, 16]], "shard": 1}
     assert run(["layout", "8x16", "--mesh", "X=1024,Y=1024", "--spec", "XY", "--json"]) == 2
     assert "use a mesh of up to 32,768 devices" in capsys.readouterr().err

@@ -114,7 +114,6 @@ def test_functions(capsys, tmp_path, monkeypatch):
     [
         (("-", "-"), "standard input holds only one program"),
         ((OLD, "nowhere.txt"), "file 'nowhere.txt' does not exist"),
-        ((OLD, "nowhere"), "file 'nowhere' does not exist"),
         ((OLD, NEW, "--fail-on", "bites+5%"), "there is no limit 'bites'"),
         (
             (OLD, NEW, "--fail-on", "seconds+5%"),

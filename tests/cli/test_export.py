@@ -83,10 +83,9 @@ def test_every_lesson_becomes_a_program(exported):
     ("form", "words"),
     [
         *(("python", words) for words in WORDS.values()),
-        *((form, WORDS[name]) for form in FORMS[1:-1] for name in ("problem", "lesson")),
-        *((form, words) for form in ("svg", "html", "trace") for words in TIMED.values()),
+        *((form, WORDS["lesson"]) for form in FORMS[1:-1]),
+        *((form, words) for form in ("svg", "trace") for words in TIMED.values()),
         ("svg", WORDS["layout"]),
-        ("html", WORDS["plan"]),
         ("html", WORDS["rounds"]),
     ],
 )
@@ -154,20 +153,17 @@ def test_a_wrong_word_is_told_as_the_command_tells_it(words, capsys):
         ("python", "give either a command or a share string, not both"),
         ("pdf step psum", "'pdf' is not one of 'python'"),
         ("python translate x", "'translate' is not a command that can be exported"),
-        ("trace hlo nowhere.txt", "file 'nowhere.txt' does not exist"),
         (f"python hlo {PROGRAM}", "a timeline cannot be written as python"),
         (f"svg {EXPLAIN} --time --as plan", "--time and --as plan cannot be combined"),
         (f"svg hlo {PROGRAM} --as plan", "hlo has no plan to choose"),
         (f"svg hlo {PROGRAM} --picture", "--picture affects only the terminal"),
         (f"trace {EXPLAIN}", "a trace needs a timeline, which this command does not show"),
-        (f"trace {EXPLAIN} --time --target shardy", "shardy divides a program and does not compile it"),
         (f"trace {EXPLAIN} --time --machine v9:2x2", "v9"),
         ("python explain 'bd,df->bf'", "an export shows one plan, not a ranking"),
         (
             f"python {EXPLAIN} --target cpu,v5e:2x4",
             "a program is compiled for one target, not for cpu, v5e:2x4",
         ),
-        (f"svg {EXPLAIN} --step 1", "step 1 is einsum, which sends nothing"),
         (f"svg {EXPLAIN} --step 2 --as plan", "--step is one step, but --as plan exports all of them"),
         (f"svg {EXPLAIN} --as start", "explain has no start to choose"),
         (f"svg --from {SANDBOX} --as start", "a share string holds a lesson's current state"),
@@ -180,7 +176,6 @@ def test_a_wrong_word_is_told_as_the_command_tells_it(words, capsys):
         ("python --from shardviz1-AAAA", "the shared string was cut or altered on its way"),
         ("python step psum --force", "--force needs a file to write"),
         ("python step psum -o .", "'.' is a folder"),
-        ("python step psum -o no/such/folder.py", "cannot be written: No such file or directory"),
         ("python layout 7x16 --spec X_", "JAX places no array that its axes do not divide"),
     ],
 )
@@ -234,9 +229,8 @@ def test_a_hyphen_is_standard_output_and_a_pipe_or_device_is_never_replaced(caps
 VARIED = "explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi"
 
 
-@pytest.mark.parametrize("form", ["svg", "html"])
-def test_a_chart_over_sizes(exported, form):
-    assert "compute takes longer from b = 4,378" in exported(form, VARIED)
+def test_a_chart_over_sizes(exported):
+    assert "compute takes longer from b = 4,378" in exported("svg", VARIED)
 
 
 @pytest.mark.parametrize(

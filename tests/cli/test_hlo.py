@@ -1,4 +1,4 @@
-"""`shardviz hlo`: what compilers make of one model, files that are no program, and pipes."""
+"""`shardviz hlo`: a program and a folder of them, files that are no program, and what is saved."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import gzip
 import io
 import json
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,16 +17,12 @@ import pytest
 from shardviz.cli.group import run
 from shardviz.cli.hlo import read_text
 from shardviz.errors import ShardvizError
-from shardviz.hlo import read_hlo, text_file
-from shardviz.hlo.listing import list_hlo
-from shardviz.notation.mesh import parse_mesh
+from shardviz.hlo import text_file
 from shardviz.units import human_bytes
 from shardviz.user_files import EXAMPLES
 
 Capture = pytest.CaptureFixture[str]
-XY = parse_mesh("X=2,Y=4")
 PROGRAM = EXAMPLES / "mlp.txt"
-MODEL = Path(__file__).with_name("two_layers.py")
 
 
 def document(capsys: Capture, *words: str) -> dict[str, Any]:
@@ -36,55 +31,6 @@ def document(capsys: Capture, *words: str) -> dict[str, Any]:
     assert err == ""
     found: dict[str, Any] = json.loads(out)
     return found
-
-
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """One model, its two layers in a loop and one after the other, as the TPU compiler's final text."""
-    folder = tmp_path_factory.mktemp("programs")
-    command = [sys.executable, str(MODEL), "v5e:2x4", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
-    return folder / "loop.txt", folder / "unrolled.txt"
-
-
-def test_counts_through_a_loop_are_those_of_the_unrolled_program(
-    programs: tuple[Path, Path], capsys: Capture
-) -> None:
-    loop, unrolled = (document(capsys, str(path), "--mesh", "X=2,Y=4") for path in programs)
-    assert " while(" in programs[0].read_text()
-    assert " while(" not in programs[1].read_text()
-    assert loop["totals"] == unrolled["totals"]
-    assert {op: total["count"] for op, total in loop["totals"].items()} == {"all-gather": 4, "all-reduce": 2}
-    assert {each["op"]: each["axes"] for each in loop["collectives"]} == {
-        "all-gather": ["X"],
-        "all-reduce": ["Y"],
-    }
-    lines = MODEL.read_text().splitlines()
-    for each in (*loop["collectives"], *unrolled["collectives"]):
-        file, _, number = each["source"].rpartition(":")
-        assert file == str(MODEL)
-        assert (
-            "einsum" in lines[int(number) - 1]
-            or "scan" in lines[int(number) - 1]
-            or "layer" in lines[int(number) - 1]
-        )
-
-
-def test_the_picture_joins_what_the_compiler_made_asynchronous(programs: tuple[Path, Path]) -> None:
-    """The second layer's weights are gathered while the first layer multiplies."""
-    for path in programs:
-        text = path.read_text()
-        module = read_hlo(text, XY)
-        listing = list_hlo(text, XY)
-        assert [each.collective.name for each in listing.spans] == [
-            each.name for each in module.collectives if each.is_async
-        ]
-        for span in listing.spans:
-            inside = [work for line in listing.lines[span.start : span.stop] for work in line.holds]
-            assert "convolution" in inside
-        marked = [line.collective for line in listing.lines if line.collective]
-        assert sorted(each.name for each in marked) == sorted(each.name for each in module.collectives)
 
 
 def test_for_a_person(capsys: Capture) -> None:

@@ -38,11 +38,9 @@ def test_a_checkpoint_without_a_config_is_a_table_and_a_note(capsys, tmp_path):
     [
         (["model", "gpt2"], "missing option '--rules'"),
         (["model", "gpt3", "--rules", "fsdp"], "there is no model 'gpt3'"),
-        (["model", "gpt2", "--rules", "fsdp", "--mesh", "a=2,b=2"], "has no axis for fsdp"),
         (["model", "gpt2", "--rules", "nothing.toml"], "the file does not exist"),
         (["model", "gpt2", "--rules", "X=data", "--inputs", "q _"], "'q'"),
         (["model", "gpt2", "--rules", "X=data", "--optimizer", "adamw"], "'adamw' is not an optimizer"),
-        (["model", "gpt2", "--rules", "data", "--mesh", "data=3", "--machine", "v5e:2x2"], "has 4 devices"),
     ],
 )
 def test_bad_input_is_one_sentence(capsys, words, error):

@@ -291,12 +291,9 @@ def test_what_does_not_fit_says_so(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--axes", "data,data"), "the axis data is given twice"),
         (("--keep", "W9=_"), "no array is called 'W9'"),
-        (("--remat", "layer"), "--remat needs a train step"),
         (("--backward", "--optimizer", "lion"), "'lion' is not an optimizer"),
         (("--axes", "data=3"), "no mesh of 8 devices has data=3"),
-        (("--axes", "pp,data"), "a pipeline needs several layers"),
     ],
 )
 def test_what_is_refused(words, message, capsys):

@@ -21,33 +21,19 @@ CASES = [
     # Data, shape and spec.
     ((*GATHER, "--data", "3,9,5"), "dimension 0 has 3 elements, which i=4 does not divide", "multiple of 4"),
     ((*GATHER, "--data", "3,x,5,2"), "'x' is not a number at character 3 of '3,x,5,2'", "3,9,5,2"),
-    ((*GATHER, "--data", ""), "there is no number in an empty text", "3,9,5,2"),
     (
         (*GATHER, "--data", "3,9,5,2", "--shape", "2x4"),
         "--data has 4 numbers, but an array of the shape 2x4 has 8",
         "leave out --data",
     ),
-    ((*GATHER, "--shape", "4xq"), "'q' is not a size at character 3 of '4xq'", "16384x16384"),
     ((*GATHER, "--shape", f"4x{MANY}"), "4 shards of 3,999,999,999,999,999,996 bytes", "smaller sizes"),
-    ((*GATHER, "--shape", "9" * 19), "more than 2^62 elements", "smaller sizes"),
-    ((*GATHER, "--shape", "0"), "dimension 0 of a shard has no elements", ""),
     ((*GATHER, "--spec", "X"), "unknown mesh axis 'X'", "one axis: i"),
     ((*GATHER, "--spec", "A[I]{U_i}"), "the array is a pending sum over i", "its addend"),
     ((*GATHER, "--spec", "_ _", "--data", "1,2"), "2 dimensions, but the array has 1", "one entry"),
     # Dtypes.
     ((*GATHER, "--dtype", "f17"), "unknown dtype 'f17'", "bf16"),
-    ((*GATHER, "--dtype", "token"), "token is not a dtype of numbers", "f32"),
     ((*GATHER, "--data", "1,2,3,300", "--dtype", "s8"), "number 4 of the data, '300', does not fit s8", ""),
-    ((*GATHER, "--data", "1,2,3,nan", "--dtype", "s32"), "'nan', does not fit s32", "--dtype f32"),
-    ((*GATHER, "--data", "1,2,3,inf", "--dtype", "f8e4m3fn"), "which has no infinity", "wider"),
     ((*GATHER, "--data", "1,2,3,1e400"), "'1e400', does not fit f32", "wider"),
-    ((*GATHER, "--data", "1+2j,2,3,4", "--dtype", "f32"), "'1+2j', does not fit f32", "c64"),
-    (("step", "pmax", "--mesh", "i=4", "--data", "1j,2,3,4"), "c64 numbers have no order", "psum"),
-    (
-        ("step", "psum_scatter", "--mesh", "i=2", "--dtype", "bool"),
-        "psum_scatter does not add booleans",
-        "s32",
-    ),
     # Parameters.
     ((*SUM, "--perm", "(0,1)"), "--perm is not a parameter of psum", "psum takes no parameter"),
     (
@@ -55,13 +41,7 @@ CASES = [
         "--source is not a parameter of all_gather",
         "--gather-dimension and --untiled",
     ),
-    ((*GATHER, "--shape", "4", "--gather-dimension", "3"), "no dimension 3", "dimensions go from"),
     (("step", "ppermute", "--mesh", "i=4"), "ppermute needs --perm", "--perm '(0,1),(1,2)'"),
-    (
-        ("step", "ppermute", "--mesh", "i=4", "--perm", "(0,1),(0,2)"),
-        "device 0 sends twice, again at character 8 of '(0,1),(0,2)'",
-        "one device at most",
-    ),
     (
         ("step", "ppermute", "--mesh", "i=4", "--perm", "(0,7)"),
         "there is no device 7 in a group of 4 at character 4",
@@ -73,11 +53,6 @@ CASES = [
         "X, Y",
     ),
     (("step", "ragged_all_to_all", "--mesh", "i=2"), "needs --send-sizes", "--send-sizes '1,2;0,3'"),
-    (
-        ("step", "ragged_all_to_all", "--mesh", "i=2", "--send-sizes", "1,2"),
-        "only 1 of 2 lines",
-        "1,2;0,3",
-    ),
     (
         ("step", "ragged_all_to_all", "--mesh", "i=2", "--send-sizes", "1,2;3,4", "--shape", "4"),
         "device 0 of the group sends 3 rows, but dimension 0 of a shard has 2 elements",
@@ -94,19 +69,9 @@ CASES = [
         "--shape 16 would",
     ),
     (
-        ("step", "psum_scatter", "--mesh", "i=4", "--shape", "20"),
-        "4 devices do not divide",
-        "--shape 16 or 32 ",
-    ),
-    (
         ("step", "psum_scatter", "--mesh", "i=4", "--data", "3,9,5,2"),
         "dimension 0 of a shard has 1 element, which 4 devices do not divide",
         "16 numbers would work: 4 along that dimension on each device",
-    ),
-    (
-        ("step", "psum_scatter", "--mesh", "i=4", "--shape", "32", "--untiled"),
-        "untiled it needs one for each of the 4 devices",
-        "--shape 16 would work: 4 along",
     ),
     # Mesh and axes.
     ((*GATHER, "--axis", "Z"), "unknown mesh axis 'Z' at character 1 of 'Z'", "one axis: i"),
@@ -115,7 +80,6 @@ CASES = [
     (("step", "psum", "--mesh", "i=1099511627776"), "has 1,099,511,627,776 devices", "1,048,576"),
     # Algorithms, rounds and links.
     ((*SUM, "--algorithm", "rung"), "unknown algorithm 'rung'", "did you mean ring?"),
-    ((*SUM, "--algorithm", "pairwise"), "pairwise does not do psum", "for psum over 4 devices there are"),
     (
         ("step", "psum", "--mesh", "i=5", "--algorithm", "halving-doubling"),
         "halving-doubling cannot do this: 5 devices are not a power of two",
@@ -137,10 +101,6 @@ CASES = [
     ((*SUM, "--topology", "moebius"), "'moebius' is not a topology", "ring, line, torus, switch"),
     ((*SUM, "--topology", "3x3"), "a topology of 3x3 has 9 devices, but the group has 4", "multiply to 4"),
     ((*SUM, "--latency", "soon"), "'soon' is not a latency", "1us"),
-    ((*SUM, "--latency", "-1us"), "a latency of '-1us' is not possible", "from 0"),
-    ((*SUM, "--latency", "1"), "'1' has no unit of latency", "as in 1us"),
-    ((*SUM, "--bandwidth", "45"), "'45' has no unit of bandwidth", "as in 45GB/s"),
-    ((*SUM, "--bandwidth", "0B/s"), "is not possible", "or inf"),
     # Ways to answer.
     ((*SUM, "--round", "0", "--compare"), "--round and --compare cannot be combined", "leave out one"),
     (
@@ -218,16 +178,6 @@ CASES = [
         (*EXPLAIN[:-1], "cpu", "--step", "2", "--compare"),
         "so --target cpu has nothing to verify",
         "leave out --compare or --target",
-    ),
-    (
-        (*EXPLAIN[:-1], "shardy,cpu,real", "--sizes", "b=1024,d=2048,f=8192", "--step", "2"),
-        "elements are followed without numbers",
-        "up to 65,536, or skip verification with --target none",
-    ),
-    (
-        ("explain", "bd,df->bf", "--step", "1"),
-        "a ranking and --step cannot be combined",
-        "--specs 'XY,Y_->X_'",
     ),
     (("explain", "bd,df->bf", "--specs", "XY,Y_", "--step", "2", "--target", "abacus"), "'abacus'", "shardy"),
 ]

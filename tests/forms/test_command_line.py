@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.cli.group import command_named
@@ -22,6 +22,7 @@ from shardviz.forms.examples import named_example
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
+from tests.conftest import examples
 
 USUAL = ProblemForm()
 
@@ -171,7 +172,7 @@ def drafts(draw):
 
 
 @given(drafts(), st.sampled_from(["explain", "tui"]))
-@settings(max_examples=25)
+@examples(32)
 def test_the_words_ask_what_the_draft_asks(draft, command):
     again = form_from_arguments(to_arguments(draft, command), USUAL)
     asked, answered = resolve(draft).problem, resolve(again).problem

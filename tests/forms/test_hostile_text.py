@@ -42,6 +42,7 @@ from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 from shardviz.strict_table import StrictTable
 from shardviz.targets import parse_targets
+from tests.conftest import examples
 
 FIELDS = ("mesh", "einsum", "sizes", "dtype", "axis_types", "device_order", "targets", "collective")
 PIECES = (
@@ -89,7 +90,7 @@ PATIENCE = 2.0
 
 
 @given(st.lists(EDITS, max_size=6))
-@settings(max_examples=60)
+@examples(60)
 @example([(enter_axis, "X", ",\x1f")])
 def test_nothing_that_is_done_to_a_draft_raises_or_hangs(edits):
     draft = ProblemForm()
@@ -177,7 +178,7 @@ def bare(text):
 
 
 @given(st.sampled_from(FIELDS), TEXTS)
-@settings(max_examples=60)
+@examples(60)
 @example("einsum", "#")
 @example("einsum", "#\n#")
 @example("einsum", "bd,df->b? # f ")

@@ -43,7 +43,6 @@ def test_a_valid_draft_is_shown_in_full():
     ("fields", "expected"),
     [
         ({"mesh": "X=2,Y"}, {"mesh": "expected '=' at the end of 'X=2,Y'"}),
-        ({"mesh": ""}, {"mesh": "there is no mesh axis in an empty text"}),
         (
             {"device_order": "0,1,2"},
             {"device_order": "the device order names 3 devices, but the mesh X=2,Y=4 has 8"},
@@ -60,18 +59,9 @@ def test_a_valid_draft_is_shown_in_full():
             },
         ),
         (
-            {"specs": ("XX", "Y_", "X_")},
-            {"specs.0": "mesh axis 'X' is used twice in one array, again at character 2 of 'XX'"},
-        ),
-        (
-            {"specs": ("X", "Y_", "X_")},
-            {"specs.0": "1 dimension, but the array has 2, at character 1 of 'X'"},
-        ),
-        (
             {"specs": ("?", "Y_", "X_")},
             {"specs.0": "the operand A needs a spec"},
         ),
-        ({"specs": ("XY", "", "X_")}, {"specs.1": "there is no spec in an empty text"}),
         (
             {"specs": ("XY", "Y_", "_X{U_Y}"), "einsum": "bd,df->bf", "mesh": "X=2,Y=4"},
             {},
@@ -84,21 +74,11 @@ def test_a_valid_draft_is_shown_in_full():
             {"sizes": "b=8,q=2"},
             {"sizes": "no array has the dimension 'q' given a size at character 5 of 'b=8,q=2'"},
         ),
-        ({"sizes": "b"}, {"sizes": "expected '=' at the end of 'b'"}),
         ({"sizes": "b=3,d=8,f=8"}, {}),
         ({"mesh": "X=3,Y=4"}, {}),
-        (
-            {"sizes": "b=4611686018427387904,d=8,f=8"},
-            {
-                "sizes": "the number '4611686018427387904' of 19 digits is too large at character 3 of "
-                "'b=4611686018427387904,d=8,f=8'"
-            },
-        ),
-        ({"sizes": "b=461168601842738790,d=80,f=8"}, {"sizes": "A would have more than 2^62 elements"}),
         ({"dtype": "bf17"}, {"dtype": "unknown dtype 'bf17'"}),
         ({"axis_types": "manual"}, {"axis_types": "'manual' is not an axis type"}),
         ({"targets": "cpu,gpu"}, {"targets": "gpu is not a chip, at character 5 of 'cpu,gpu'"}),
-        ({"machine": "gpu"}, {"machine": "gpu is not a chip, at character 1 of 'gpu'"}),
         ({"machine": "v5q:2x4"}, {"machine": "unknown chip 'v5q' at character 1 of 'v5q:2x4'"}),
         ({"machine": "none.toml"}, {"machine": "file 'none.toml' does not exist"}),
         ({"machine": "h100:2x8"}, {"machine": "h100:2x8 has 16 devices, but the mesh X=2,Y=4 has 8"}),

@@ -10,7 +10,7 @@ import pytest
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine_file import named_machine
 from shardviz.lessons.checking import complaints, unchecked_figures
-from shardviz.lessons.course import course, file_names, find
+from shardviz.lessons.course import file_names, find
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures import compute
 from shardviz.lessons.measures.subject import resolve_once
@@ -29,14 +29,6 @@ def lesson_with(name, changes):
     return read_lesson(text, file)
 
 
-@pytest.mark.slow
-def test_most_figures_of_the_course_are_checked():
-    """And right: `test_checking` has every lesson without complaints."""
-    checked = sum(len(lesson.figures) for lesson in course())
-    assert checked >= 60
-    assert checked > 2 * sum(len(unchecked_figures(lesson)) for lesson in course())
-
-
 @pytest.mark.parametrize(
     ("name", "changes", "reason"),
     [
@@ -46,14 +38,8 @@ def test_most_figures_of_the_course_are_checked():
             {"takes 164 µs": "takes 146 µs"},
             "seconds is 164 µs, which the lesson's text does not say",
         ),
-        (
-            "best-split",
-            {"the sums 0, 53.9, 134": "the sums 0, 35.9, 134"},
-            "seconds psum is 53.9 ms, which the lesson's text",
-        ),
         # The sentence and what is said of it, as an author who is wrong.
         ("rooflines", {"164 µs": "146 µs"}, "seconds is 164 µs, not 146 µs"),
-        ("bytes-per-device", {"256 MiB": "512 MiB"}, "bytes A is 256 MiB, not 512 MiB"),
         # The problem.
         ("experts", {"f=1024": "f=2048"}, "sent is 12 MiB, not 6 MiB"),
     ],

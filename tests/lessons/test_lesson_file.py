@@ -51,7 +51,6 @@ def test_what_is_put_over_a_collective_leaves_its_other_keys(lesson_of):
     [
         ({'title = "Rows"': ""}, "title: it is missing", 'write it in quotes: "…"'),
         ({'title = "Rows"': 'titel = "Rows"'}, "titel: there is no such key", "did you mean title?"),
-        ({'title = "Rows"': "title = 3"}, "title: it is a number, not a text", 'write it in quotes: "…"'),
         ({'title = "Rows"': 'title = " "'}, "title: the text is empty", ""),
         (
             {'title = "Rows"': 'title = "R\\u001b[2J"'},
@@ -64,9 +63,7 @@ def test_what_is_put_over_a_collective_leaves_its_other_keys(lesson_of):
             "screen: 'layuot' is none of layout, plan, step, compiler",
             "did you mean layout?",
         ),
-        ({"hints = [": 'hints = ["", '}, "hints.1: the text is empty", ""),
         ({"hints = [": 'hints = ["a", "b", '}, "hints: there are 4", "there may be up to 3"),
-        ({'mesh = "X=2,Y=4"': "mesh = 8"}, "setup.mesh: it is a number, not a text", "write it in quotes"),
         (
             {'mesh = "X=2,Y=4"': 'mesh = "X=2,Y"'},
             "setup.mesh: expected '=' at the end of 'X=2,Y'",
@@ -75,7 +72,6 @@ def test_what_is_put_over_a_collective_leaves_its_other_keys(lesson_of):
         ({"with.specs": "with.spec"}, "predict.2.with.spec: there is no such key", "did you mean specs?"),
         ({"XY,Y_->X_": "XZ,Y_->X_"}, "predict.2.with.specs: unknown mesh axis 'Z'", "this mesh"),
         ({"XY,Y_->X_": "XY"}, "predict.2.with.specs: 'XY' has 2 specs, and there are 3 arrays", "write"),
-        ({'ask = "slices A 5"': ""}, "predict.1.ask: it is missing", 'write it in quotes: "…"'),
         (
             {'wrong."8x16" = "That is all of it."': "wrong = {}"},
             "predict.2.wrong: it has 0 answers",
@@ -83,7 +79,6 @@ def test_what_is_put_over_a_collective_leaves_its_other_keys(lesson_of):
         ),
         ({'wrong."8x16"': 'wrong."8\\n16"'}, "predict.2.wrong.'8\\n16': it has the character", "leave it"),
         ({'"psum C Y"': '"psum C"'}, "goal.collectives.1: it is not an operation, an array", "write for ex"),
-        ({'"psum C Y"': '"sum C Y"'}, "goal.collectives.1: no plan has sum", "did you mean psum?"),
         (
             {'holds = { A = "A[I, J_Y]" }\ncollectives = ["psum C Y"]': ""},
             "goal: it wants nothing",
@@ -95,9 +90,7 @@ def test_what_is_put_over_a_collective_leaves_its_other_keys(lesson_of):
             "did you mean specs?",
         ),
         ({"[solution]": "[[solution]]"}, "solution: it is a list, not a table", "write [solution]"),
-        ({"[setup]": "[setup"}, ": it is not TOML: ", "look at that line"),
         ({'"Rows"': f'"{"x" * MAX_TEXT}"'}, ": it has 64,", "a lesson has at most 64,000"),
-        ({'"Rows"': "9" * 5000}, ": it is not TOML: ", "look at that line"),
         ({'title = "Rows"': f"a{'.a' * 2000} = 1"}, ": a line has more than 1,000 dots", "break it"),
         ({'"Rows"': "[" * 5000}, ": it is not TOML: ", "look at that line"),
     ],

@@ -15,13 +15,9 @@ from tests.profiles.traces import TPU_TEXT
     [
         ("all-reduce.4", "", ("all-reduce", "axis", "work")),
         ("psum.7", "", ("all-reduce", "axis", "work")),
-        ("all_gather.1.clone", "", ("all-gather", "axis", "work")),
         ("ppermute", "", ("collective-permute", "axis", "work")),
-        ("psum_scatter.2", "", ("reduce-scatter", "axis", "work")),
         ("all-gather-start.3", "", ("all-gather", "axis", "begins")),
-        ("all-gather-done.3", "", ("all-gather", "axis", "ends")),
         ("copy-start.1", "", ("copy", "copy", "begins")),
-        ("copy-done.1", "", ("copy", "copy", "ends")),
         ("fusion.5", "", ("fusion", "compute", "work")),
         ("while.14", "", ("while", "compute", "frame")),
         ("fusion.9", "nccl", ("nccl", "axis", "work")),

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from shardviz.compiler import Worker
 from shardviz.hardware.machine_file import named_machine
 from shardviz.planner.search.mesh_ranking import best_meshes
 from shardviz.planner.search.program_tables import PipelineStage
@@ -39,7 +38,7 @@ def test_rows_are_ranked_by_the_schedule_and_those_without_one_come_last():
 
 @HAS_TPU
 @pytest.mark.since_jax("0.10", "its libtpu leaves no schedule")
-def test_the_compiler_of_a_tpu_is_asked():
+def test_the_compiler_of_a_tpu_is_asked(worker):
     question = question_from_text(
         "bd,df->bf; bf,fd->bd x 2",
         named_machine("v5e:2x4"),
@@ -47,9 +46,8 @@ def test_the_compiler_of_a_tpu_is_asked():
         sizes="b=2048,d=2048,f=8192",
     )
     rows = best_meshes(question).found
-    with Worker(120) as worker:
-        (target,) = parse_targets("v5e:2x4")
-        answer = worker.submit(one_layer(question, rows[0]), target, with_costs=True).result()
+    (target,) = parse_targets("v5e:2x4")
+    answer = worker.submit(one_layer(question, rows[0]), target, with_costs=True).result()
     row = compiled_sharding(question, rows[0], answer)
     assert row.error == ""
     assert 0.5 < row.seconds / row.found.seconds < 4

@@ -333,7 +333,7 @@ def test_what_is_not_the_visitors_is_refused(folders):
     assert [path.name for path in (folders / "home").iterdir()] == ["secret"]
 
 
-def test_a_machine_of_a_file_is_refused_whether_it_is_there_or_not(folders):
+def test_machines_models_and_rules_of_files_are_refused_whether_they_are_there_or_not(folders):
     (folders / "home" / "there.toml").write_text('base = "v5e:4x4"')
     tries = "from shardviz.forms.resolve import resolve_first; from shardviz.forms.form import ProblemForm\n"
     paths = [str(folders / "home" / f"{name}.toml") for name in ("there", "gone")]
@@ -342,21 +342,18 @@ def test_a_machine_of_a_file_is_refused_whether_it_is_there_or_not(folders):
     for path in paths:
         tries += f"fault = resolve_first(ProblemForm(machine={path!r})).faults[0]\n"
         tries += "print(fault.message.partition(' cannot ')[2])\n"
-    assert _run(GUARDED + tries, folders) == len(paths) * "be read: a visitor's session may not do this\n"
-
-
-def test_models_and_rules_of_files_are_refused_whether_they_are_there_or_not(folders):
     (folders / "home" / "config.json").write_text("{}")
-    paths = [str(folders / "home" / name) for name in ("config.json", "gone.json", "", "gone")]
-    tries = "from shardviz.models.sources import read_model\n"
+    models = [str(folders / "home" / name) for name in ("config.json", "gone.json", "", "gone")]
+    tries += "from shardviz.models.sources import read_model\n"
     tries += "from shardviz.models.rule_files import read_rule_file\n"
     tries += "from shardviz.errors import ShardvizError\n"
-    files = [("read_model", path) for path in paths]
+    files = [("read_model", path) for path in models]
     files += [("read_rule_file", name) for name in ("mine.toml", f"{Path(os.__file__)}:remove")]
     for read, path in files:
         tries += f"try: {read}({path!r})\n"
         tries += "except ShardvizError as error: print(error.message.partition(' cannot ')[2])\n"
-    assert _run(GUARDED + tries, folders) == len(files) * "be read: a visitor's session may not do this\n"
+    refused = "be read: a visitor's session may not do this\n"
+    assert _run(GUARDED + tries, folders) == (len(paths) + len(files)) * refused
 
 
 def test_what_the_application_needs_is_not(folders):
