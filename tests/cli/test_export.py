@@ -29,11 +29,8 @@ KINDS = {
     "all_to_all": "all-to-all",
 }
 README = "explain 'bd,df->bf' --mesh X=2,Y=4 --specs 'XY,Y_->X_' --sizes b=8,d=2048,f=8192"
-SHOWN = {
-    README: form_from_options("bd,df->bf", mesh="X=2,Y=4", specs="XY,Y_->X_", sizes="b=8,d=2048,f=8192"),
-    "lesson detective --as plan": find("detective").solution,
-}
-"""What shardviz shows for some words."""
+FORM = form_from_options("bd,df->bf", mesh="X=2,Y=4", specs="XY,Y_->X_", sizes="b=8,d=2048,f=8192")
+"""What shardviz shows for these words."""
 SANDBOX = to_string(Shared(begin(find("detective")).draft, "plan", "detective", 99))
 """A lesson that is not solved yet."""
 EXPLAIN = "explain 'bd,df->bf' --specs 'XY,Y_->X_' --sizes b=8,d=16,f=4"
@@ -48,7 +45,7 @@ WORDS = {
     "negative": "step all_gather --mesh i=2 --data -3,-9",
     "layout": "layout 8x16 --spec XY --width 60",
     "lesson": "lesson 7",
-    "shared": f"--from {to_string(Shared(SHOWN[README], 'plan'))}",
+    "shared": f"--from {to_string(Shared(FORM, 'plan'))}",
     "shared step": f"--from {to_string(Shared(ProblemForm(collective=CollectiveFields('psum')), 'step'))}",
 }
 
@@ -64,12 +61,13 @@ def exported(capsys):
     return export
 
 
-def test_scripts_print_the_collectives_that_shardviz_shows(exported, printed_by, collectives_in):
-    for words, out in printed_by({words: exported("python", words) for words in SHOWN}).items():
-        plan = resolve(SHOWN[words]).plan
-        shown = [(KINDS[step.op], plan.problem.mesh.groups(step.axes)) for step in plan.collectives]
-        assert shown, words
-        assert collectives_in(out) == sorted(shown), words
+def test_a_script_prints_the_collectives_that_shardviz_shows(exported, printed_by, collectives_in):
+    """Of plans as programs: tests/codegen."""
+    out = printed_by({"": exported("python", README)})[""]
+    plan = resolve(FORM).plan
+    shown = [(KINDS[step.op], plan.problem.mesh.groups(step.axes)) for step in plan.collectives]
+    assert shown
+    assert collectives_in(out) == sorted(shown)
 
 
 def test_every_lesson_becomes_a_program(exported):

@@ -39,7 +39,7 @@ LESSON = Path(shardviz.__file__).parent / "lessons" / file_names()[0]
 
 
 @pytest.mark.usefixtures("server_that_ends")
-@pytest.mark.parametrize("line", [*one_in(4, EXAMPLES), *LAUNCHING])
+@pytest.mark.parametrize("line", [*one_in(6, EXAMPLES), *LAUNCHING])
 def test_example_runs(
     line: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,18 +110,15 @@ def test_a_row_that_serves_has_the_seconds_of_its_command(capsys):
     assert "The smallest machine that fits is v5e:4x4." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("model", "machine"), [("llama-3-8b", "v5e:4x4"), ("gemma-2b", "v5e:2x4"), ("mixtral-8x7b", "h100:8")]
-)
-def test_the_first_row_that_serves_is_the_first_of_all(model, machine):
+def test_the_first_row_that_serves_is_the_first_of_all():
     """Whatever rows are shown; by the command of a row Llama 3 8B takes 5.45 ms with tensor=16, and 5.76 ms
     with data=2,tensor=8, which is the first by the search's own seconds."""
     asked = {"batch": 32, "sequence": 8192, "serve": True}
-    found = best_meshes(search_question(model, named_machine(machine), "", **asked))
-    shown = [served_meshes(found, model, limit)[1] for limit in (10, 3, 1)]
+    found = best_meshes(search_question("llama-3-8b", named_machine("v5e:4x4"), "", **asked))
+    shown = [served_meshes(found, "llama-3-8b", limit)[1] for limit in (5, 1)]
     rows = [[(one.found.mesh, one.answer.decode.step.seconds) for one in served] for served in shown]
     assert len(rows[0]) >= 3
-    assert rows[1:] == [rows[0][:3], rows[0][:1]]
+    assert rows[1] == rows[0][:1]
     assert [seconds for _, seconds in rows[0]] == sorted(seconds for _, seconds in rows[0])
 
 

@@ -10,7 +10,6 @@ from shardviz.cli.group import run
 
 PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "programs"
 LAYERS = str(PROGRAMS / "four_layers.txt")
-PERMUTES = str(PROGRAMS / "collective_matmul.txt")
 PLAN = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--sizes", "b=1024,d=2048,f=8192")
 
 
@@ -103,13 +102,3 @@ def test_a_plan_without_targets_has_its_own_times(printed) -> None:
     chart = out.removeprefix(answer)
     assert "█einsum" in chart
     assert "█psum Out" in chart
-
-
-def test_a_timeline_of_two_colours_is_told_apart_without_them(
-    printed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    coloured = printed("hlo", PERMUTES, "--machine", "v2:2x2", "--time", "--color", "always")
-    assert "\x1b[" in coloured
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[" not in printed("hlo", PERMUTES, "--machine", "v2:2x2", "--time")

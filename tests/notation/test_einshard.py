@@ -116,19 +116,11 @@ SHAPE = "write an einshard expression as b d -> b2 d4"
     ("text", "message", "hint"),
     [
         ("", "expected a name, '...' or '->' in an empty text", SHAPE),
-        ("a b", "expected a name, '...' or '->' at the end of 'a b'", SHAPE),
         ("-> a", "expected a name or '...' but found '-' at character 1 of '-> a'", SHAPE),
-        ("a ->", "expected a name, a number, '*' or '...' at the end of 'a ->'", SHAPE),
         ("a2 -> a2", "expected a space but found '2' at character 2 of 'a2 -> a2'", SHAPE),
-        ("a -> a0", "expected a space but found '0' at character 7 of 'a -> a0'", SHAPE),
         (
             "a -> a3",
             "the right side needs 3 devices, not 8, at character 5 of 'a -> a3'",
-            "the product of the right side is the number of devices",
-        ),
-        (
-            "a -> 3 a*",
-            "the right side needs 3·n devices, not 8, at character 5 of 'a -> 3 a*'",
             "the product of the right side is the number of devices",
         ),
         (

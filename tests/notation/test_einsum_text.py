@@ -148,7 +148,6 @@ JOIN = "the first operand of each part is the result of the part before it, lett
     ("text", "message", "hint"),
     [
         ("", "there is no einsum in an empty text", "write letters for dimensions: bd,df->bf"),
-        ("ab;", "there is no einsum at the end of 'ab;'", "write letters for dimensions: bd,df->bf"),
         (
             "ab,bc,cd->ad",
             "a third operand begins at character 6 of 'ab,bc,cd->ad'",

@@ -166,7 +166,6 @@ MESH = "give the mesh of the program that this is from"
     ("text", "message", "hint"),
     [
         ("", "expected '{' in an empty text", SHAPE),
-        ("{", "expected 'devices=', 'replicated' or another HLO sharding at the end of '{'", SHAPE),
         ("{devices=[2,4]<=[8]", "expected '}' at the end of '{devices=[2,4]<=[8]'", SHAPE),
         (
             "{devices=[2,4]<=[9]}",

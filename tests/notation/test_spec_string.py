@@ -209,7 +209,6 @@ KNOWN = "this mesh has the axes X, Y, Z"
             "an axis can shard only one dimension of an array",
         ),
         ("XW,Y_", "unknown mesh axis 'W' at character 2 of 'XW,Y_'", KNOWN),
-        ("X data", "unknown mesh axis 'data' at character 3 of 'X data'", KNOWN),
         (
             "XY _",
             "unknown mesh axis 'XY' at character 1 of 'XY _'",
@@ -217,7 +216,6 @@ KNOWN = "this mesh has the axes X, Y, Z"
         ),
         ("(XY_", "'(' is not closed, at character 1 of '(XY_'", SHAPE),
         ("XY)_", "expected the end of a spec but found ')' at character 3 of 'XY)_'", SHAPE),
-        ("[X,Y", "expected the end of a spec but found '[' at character 1 of '[X,Y'", SHAPE),
         ("(X,Y),Z", "the list of operands has ended at character 6 of '(X,Y),Z'", RESULT),
         ("'X_',Y", "a quoted spec begins at character 1 of ''X_',Y'", UNQUOTED),
         (
@@ -228,8 +226,6 @@ KNOWN = "this mesh has the axes X, Y, Z"
         ("X,None", "unknown mesh axis 'N' at character 3 of 'X,None'", f"{KNOWN}; write _ for None"),
         ("((X))", "expected an axis, '_' or '(' but found '(' at character 2 of '((X))'", SHAPE),
         ("()_", "nothing stands between '(' and ')' at character 1 of '()_'", SHAPE),
-        ("X->Y->Z", "expected the end of a spec but found '-' at character 5 of 'X->Y->Z'", SHAPE),
-        ("X->Y,Z", "expected the end of a spec but found ',' at character 5 of 'X->Y,Z'", SHAPE),
         (
             "X{Y}",
             "expected 'U_' but found 'Y' at character 3 of 'X{Y}'",
@@ -240,7 +236,6 @@ KNOWN = "this mesh has the axes X, Y, Z"
             "'{U_}' takes axes only at character 5 of 'X{U_Y_}'",
             "write partial sums over Y as {U_Y}",
         ),
-        ("X1", "expected an axis, '_' or '(' but found '1' at character 2 of 'X1'", SHAPE),
     ],
 )
 def test_refuses(text, message, hint):

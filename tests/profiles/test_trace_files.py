@@ -83,7 +83,7 @@ def test_what_is_no_profile_is_refused_in_a_sentence(
     assert refused.value.hint
 
 
-@pytest.mark.parametrize("kept", [0.05, 0.4, 0.9, 0.999])
+@pytest.mark.parametrize("kept", [0.4, 0.999])
 def test_a_profile_that_breaks_off_is_refused(kept: float, tmp_path: Path) -> None:
     whole = xspace(TPU)
     (tmp_path / "cut.xplane.pb").write_bytes(whole[: int(len(whole) * kept)])

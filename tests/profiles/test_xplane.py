@@ -74,12 +74,10 @@ def test_operations_on_the_threads_of_a_matmul_are_read() -> None:
     "stats",
     [
         {},
-        {"run_id": 1},
         {"run_id": -1},
         {"run_id": 2**63 - 1, "_c": 0, "step_num": 128},
         {"long_name": "x" * 127, "run_id": 3},
         {"details": "x" * 20_000, "run_id": 3},
-        {"hlo_category": "fusion"},
         {"of no use": 5},
     ],
 )
@@ -141,7 +139,7 @@ def test_the_host_is_named() -> None:
     assert hostname(b"") == ""
 
 
-@pytest.mark.parametrize("kept", [1, 0.97, 0.5, 0.1])
+@pytest.mark.parametrize("kept", [1, 0.5])
 def test_every_cut_is_refused_or_read_to_its_end(kept: float) -> None:
     whole = traces.xspace({"/device:TPU:0": traces.tpu_plane()})
     cut = whole[: int(len(whole) * kept)]

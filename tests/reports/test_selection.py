@@ -21,19 +21,16 @@ ALL = (GATHER, SUM, LOOP, HIDDEN)
     [
         (Selection(), ALL),
         (Selection(ops=("all-reduce",)), (SUM, LOOP)),
-        (Selection(ops=("all-reduce", "all-gather")), (GATHER, SUM, LOOP)),
         # A part of an axis is on that axis.
         (Selection(axes=("model",)), (SUM, HIDDEN)),
         (Selection(axes=("data",), ops=("all-to-all",)), (HIDDEN,)),
         # A loop may run often enough.
         (Selection(least_bytes=600), (SUM, LOOP, HIDDEN)),
         (Selection(source="step.py"), (GATHER,)),
-        (Selection(source="step.py:12"), (GATHER,)),
         (Selection(source="step.py:1"), ()),
         (Selection(source="tep.py"), ()),
         (Selection(source="layer.py:3"), (SUM,)),
         (Selection(source="layer.py"), (SUM, LOOP)),
-        (Selection(source="mlp"), (GATHER,)),
         (Selection(source="w_in"), (GATHER,)),
     ],
 )
