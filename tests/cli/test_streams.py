@@ -214,7 +214,10 @@ def test_marks_differ_from_one_another_and_from_arrows() -> None:
 def test_everything_that_is_printed_has_a_stand_in() -> None:
     printed = set()
     for path in Path(shardviz.__file__).parent.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if text.isascii():
+            continue
+        tree = ast.parse(text)
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
