@@ -148,22 +148,22 @@ def test_every_key_is_on_one_page():
     assert sorted(listed) == sorted({command.area for command in registry.COMMANDS})
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_links_and_pictures_are_there(name):
-    folder = ROOT if name == "README.md" else ROOT / "docs"
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", PAGES[name]):
-        assert (folder / target).exists(), target
+def test_links_and_pictures_are_there():
+    for name in PAGES:
+        folder = ROOT if name == "README.md" else ROOT / "docs"
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", PAGES[name]):
+            assert (folder / target).exists(), target
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_tables_and_blocks_of_code_are_whole(name):
+def test_tables_and_blocks_of_code_are_whole():
     """A row is a line, with as many cells as the head; a fence has a line of its own."""
-    text = re.sub(r"^```.*?^```$", "", PAGES[name], flags=re.M | re.S)
-    assert "```" not in text
-    for table in re.findall(r"(?:^\|.*\n)+.*", text, re.M):
-        *rows, behind = table.split("\n")
-        assert behind == "", f"a row goes on: {behind}"
-        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1, rows[0]
+    for name in PAGES:
+        text = re.sub(r"^```.*?^```$", "", PAGES[name], flags=re.M | re.S)
+        assert "```" not in text
+        for table in re.findall(r"(?:^\|.*\n)+.*", text, re.M):
+            *rows, behind = table.split("\n")
+            assert behind == "", f"a row goes on: {behind}"
+            assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1, rows[0]
 
 
 def test_every_picture_is_shown():

@@ -107,7 +107,7 @@ def mangled(text: str, rng: random.Random) -> str:
 def test_mangled_texts(reader, source):
     rng = random.Random(f"{reader.__name__} {len(source)}")
     fine, messages = 0, []
-    for _ in range(250):
+    for _ in range(120):
         text = mangled(source, rng)
         try:
             module = reader(text, rng.choice((None, XY, XY)))
@@ -120,7 +120,7 @@ def test_mangled_texts(reader, source):
                 assert collective.wire_bytes >= 0
     assert all(message and "\n" not in message and len(message) < 500 for message in messages)
     if reader is read:
-        assert fine > 150
+        assert fine > 70
 
 
 @pytest.mark.parametrize("source", [HLO, SHARDY], ids=["hlo", "shardy"])

@@ -42,28 +42,6 @@ def text_of(picture: FieldsPicture) -> str:
 
 
 PICTURES = {
-    "groups apart, and the bytes that a device has of each array": (
-        ProblemForm(),
-        40,
-        """
-        mesh    X=2  Y=4        8 devices
-
-        einsum  bd,df->bf
-        sizes   b=1024,d=2048,f=8192
-        dtype   bf16
-
-        A       b_X  d_Y          512 KiB
-        W       d_Y  f              8 MiB
-        → Out   b_X  f              8 MiB
-
-        axes    auto
-        order   JAX's own
-        targets shardy,cpu
-        machine v5e rings, assumed
-        plan    given
-        train   no
-        """,
-    ),
     "no line to spare, so no blank ones; several axes, partial sums, and nobody's choice": (
         ProblemForm(specs=("(XY)_", "_ _{U_Y}", OPEN), mesh="X=2,Y=4,Z=2"),
         12,
@@ -137,29 +115,6 @@ PICTURES = {
         W       d_Y  f
         → Out   b_X  f
 
-        axes    auto
-        order   JAX's own
-        targets shardy,cpu
-        machine v5e rings, assumed
-        plan    given
-        train   no
-        """,
-    ),
-    "a chain, with its intermediate as it is made and as it is taken": (
-        enter(ProblemForm(), "einsum", "bd,df->bf;bf,fe->be"),
-        12,
-        """
-        mesh    X=2  Y=4        8 devices
-        einsum  bd,df->bf; bf,fe->be
-        sizes   b=1024,d=2048,f=8192,
-                e=128
-        dtype   bf16
-        A       b_X  d_Y          512 KiB
-        W1      d_Y  f              8 MiB
-        → H1    compiler's choice
-        H1      compiler's choice
-        W2      f  e                2 MiB
-        → Out   b_X  e            128 KiB
         axes    auto
         order   JAX's own
         targets shardy,cpu

@@ -35,13 +35,12 @@ def asked(run: PlanRun, worker: shardviz.compiler.worker.Worker) -> tuple[str, s
     return result.verdict, result.note
 
 
-@pytest.mark.parametrize("result", ["Y_", "_(YX)"])
-def test_all_plans_of_a_matmul_end_in_jaxs_product(result: str) -> None:
+def test_all_plans_of_a_matmul_end_in_jaxs_product() -> None:
     ops = set()
     product = None
     for left in MATRIX_SPECS:
         for right in MATRIX_SPECS:
-            run = run_of("bd,df->bf", f"{left},{right}->{result}", "X=2,Y=2", "b=4,d=4,f=4")
+            run = run_of("bd,df->bf", f"{left},{right}->_(YX)", "X=2,Y=2", "b=4,d=4,f=4")
             if product is None:
                 product = jnp.einsum("bd,df->bf", *(each[0] for each in run.whole_arguments))
             assert np.array_equal(run.results[0], product), (left, right)
@@ -52,9 +51,7 @@ def test_all_plans_of_a_matmul_end_in_jaxs_product(result: str) -> None:
 CASES = [
     ("bd->bd", "XY->_Y{U_X}", {"mesh": "X=2,Y=2", "sizes": "b=4,d=4"}),
     ("bd,df->bf", "XY,Y_->X_", {}),
-    ("bd,df->bf", "(XY)_,Y_->_(YX)", {}),
     ("bd,df->bf", "__,__->__{U_Y}", {}),
-    ("bd,df->bf", "_(YX),(XY)_->XY", {"backward": True}),
     ("bd,df->bf", "XY,Y_->X_", {"backward": True, "optimizer": "adam"}),
     ("bd,df->bf; bf,fd->bd", "XY,_Y;,Y_->XY", {"backward": True}),
 ]
@@ -68,7 +65,9 @@ def test_jax_holds_the_same_after_every_step(einsum, specs, words, worker) -> No
     assert f"after each of {len(run.steps)} step" in note
 
 
-@pytest.mark.parametrize("name", one_in(3, EXAMPLES))
+@pytest.mark.parametrize(
+    "name", one_in(3, ["experts", "ulysses", "lora", "recurrence", "cache", "attention"])
+)
 def test_layers_and_their_gradients(name: str, worker) -> None:
     layer = EXAMPLES[name]
     run = run_of(layer["einsum"], layer["specs"], layer["mesh"], layer.get("sizes", ""), backward=True)

@@ -48,13 +48,12 @@ def whole(layout: Layout, shards: np.ndarray) -> np.ndarray:
     return total
 
 
-@pytest.mark.parametrize("result", ["XY", "_(YX)"])
-def test_every_step_keeps_the_array(result: str) -> None:
+def test_every_step_keeps_the_array() -> None:
     seen = set()
     followed = gathered = 0
     for left in MATRIX_SPECS:
         for right in ("X_", "_Y", "YX", "(XY)_", "_(YX)"):
-            made = planned(f"{left},{right}->{result}")
+            made = planned(f"{left},{right}->_(YX)")
             for number in collective_steps(made):
                 step = made.steps[number - 1]
                 seen.add(step.op)

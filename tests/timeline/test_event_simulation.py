@@ -25,7 +25,7 @@ from shardviz.timeline.program_timeline import ProgramTimeline
 from shardviz.timeline.unrolled import unrolled
 
 MESH = Mesh(("X", "Y"), (4, 2))
-PROGRAMS, MORE = 25, 100
+PROGRAMS, MORE = 15, 90
 GATHERS = {
     ("X",): "{{0,2,4,6},{1,3,5,7}}",
     ("Y",): "{{0,1},{2,3},{4,5},{6,7}}",

@@ -18,7 +18,7 @@ from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
 from shardviz.stepping.plan_step import question_of_step
-from shardviz.targets import TARGETS, pip
+from shardviz.targets import TARGETS
 from shardviz.tui.compiler_queries import CompilerQueries
 
 PATIENCE_S = 60
@@ -191,27 +191,6 @@ def test_cancelling_stops_all_and_asking_now_goes_on(held):
     assert len(process.requests) == 2
 
 
-def test_a_target_that_cannot_answer_says_why_and_what_would_help(real, monkeypatch):
-    monkeypatch.setattr("shardviz.targets.find_spec", lambda _: None)
-    real.ask(scene(1, "h100:8,v5e:4x4"))
-    missing, misfit = real.compiled("h100:8"), real.compiled("v5e:4x4")
-    assert (missing.status, misfit.status) == ("unavailable", "unavailable")
-    assert (missing.error, missing.hint) == (
-        "h100:8 needs the GPU compiler, JAX's CUDA plugin, which is not installed",
-        pip("install", "jax[cuda12]"),
-    )
-    assert misfit.error == "v5e:4x4 has 16 devices, but the mesh X=2,Y=4 has 8"
-    assert "v5e:2x4" in misfit.hint
-
-
-def test_what_jax_refuses_is_an_answer(real):
-    real.ask(scene(1, "shardy", specs=("XY", "Y_", "X_{U_Y}")))
-    refused = real.compiled("shardy")
-    assert refused.status == "unavailable"
-    assert "Auto axes" in refused.error
-    assert "explicit" in refused.hint
-
-
 def test_passes_are_kept_with_the_problem(real):
     real.ask(scene(1, "shardy"))
     real.until(lambda: real.traced("shardy").state == "answered")
@@ -229,14 +208,8 @@ def test_jax_says_whether_a_collective_is_right(real):
     assert real.verified(question).answer.agrees
 
 
-def test_where_there_are_no_numbers_jax_is_silent(real):
-    question = question_of_step(resolve(ProblemForm()).plan, 2)
-    real.until(lambda: real.verified(question).state == "failed")
-    assert real.verified(question).error.message == "the 8,388,608 elements are followed without numbers"
-
-
 @pytest.mark.usefixtures("own_compilers")
-def test_a_worker_that_is_killed_five_times_leaves_sentences_and_then_answers(monkeypatch):
+def test_a_worker_that_is_killed_twice_leaves_sentences_and_then_answers(monkeypatch):
     queries = Watched()
     progress = CompilerRequest.progress
 
@@ -251,7 +224,7 @@ def test_a_worker_that_is_killed_five_times_leaves_sentences_and_then_answers(mo
         monkeypatch.setattr(CompilerRequest, "progress", strike)
 
     try:
-        for number in range(1, 6):
+        for number in (1, 2):
             at_stage("importing jax", signal.SIGKILL)
             queries.ask(scene(number, "shardy"))
             killed = queries.compiled("shardy")
@@ -270,17 +243,3 @@ def test_a_worker_that_is_killed_five_times_leaves_sentences_and_then_answers(mo
         queries.close()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-
-
-def test_a_question_that_is_cancelled_while_jax_loads_does_not_load_it_again(monkeypatch):
-    monkeypatch.setattr("shardviz.compiler.worker_process.CANCEL_GRACE_S", 0.0)
-    with Worker() as worker:
-        queries = Watched(worker)
-        queries.ask(scene(1, "shardy"))
-        queries.until(lambda: queries.answers["shardy"].stage == "importing jax")
-        pids = worker.pids()
-        assert queries.cancel()
-        queries.ask(scene(2, "shardy"))
-        assert queries.compiled("shardy").status == "ok"
-        assert worker.pids() == pids
-        queries.close()

@@ -84,16 +84,6 @@ def test_the_cursor_moves_and_the_line_is_told():
     play(script)
 
 
-def test_a_low_window_scrolls_with_the_cursor():
-    async def script(pilot):
-        for _ in range(6):
-            await press(pilot, "down", "down", "down")
-            assert cursor_line(pilot)
-        assert "line 19 of 19" in text_of(pilot.app)
-
-    play(script, SIZES["small"])
-
-
 def test_a_window_that_changes_its_size_keeps_the_cursor_in_sight():
     async def script(pilot):
         await press(pilot, "j", "j")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 from html import escape
-from pathlib import Path
 
 import pytest
 from textual import events
 from textual.widgets import Input, OptionList
 
-import shardviz.tui
 from shardviz.forms.examples import examples
 from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.options import form_from_options
@@ -112,20 +110,6 @@ def test_words_that_no_example_has_leave_the_menu_open():
     drive(script, screen="plan")
 
 
-def test_a_collectives_example_opens_in_the_player_with_its_code():
-    async def script(pilot):
-        await pilot.press("x", *"transposition", "enter")
-        await until(pilot, lambda: pilot.app.pane.area == "step" and pilot.app.pane.page.prepared)
-        assert "jax.lax.all_to_all(" in pilot.app.jax_code()
-        texts = {export.suffix: export.text() for export in exports_of(*shown(pilot.app))}
-        document = json.loads(texts["json"])
-        assert (document["op"], len(document["rounds"])) == ("all_to_all", 3)
-        await pilot.press("y")
-        assert pilot.app.clipboard.startswith("shardviz step all_to_all ")
-
-    drive(script, screen="plan")
-
-
 def test_code_is_copied_and_saved(empty_folder):
     async def script(pilot):
         await pilot.press("c", "y")
@@ -140,16 +124,6 @@ def test_code_is_copied_and_saved(empty_folder):
     drive(script, screen="plan")
 
 
-def test_code_is_that_of_the_target_on_screen():
-    async def script(pilot):
-        await until(pilot, lambda: pilot.app.state.queries.answers)
-        assert "jax_num_cpu_devices" in pilot.app.jax_code()
-        await pilot.press("n")
-        assert "AbstractMesh" in pilot.app.jax_code()
-
-    drive(script, screen="compiler")
-
-
 def test_code_that_cannot_be_run_is_said_to_be():
     async def script(pilot):
         await pilot.press("c")
@@ -162,19 +136,6 @@ def test_code_that_cannot_be_run_is_said_to_be():
         assert "too much to simulate. Use up to 2,048 devices, and smaller arrays." in said.message
 
     drive(script, draft=ProblemForm(mesh="X=64,Y=64", collective=CollectiveFields("psum")), screen="step")
-
-
-def test_a_plan_that_cannot_be_run_by_hand_names_the_screens_that_have_another_program():
-    async def script(pilot):
-        await pilot.press("c")
-        await pilot.pause()
-        (said,) = pilot.app._notifications
-        assert "Use f32, bf16 or s32, or press c on 1 or 4 for jit's program." in said.message
-        await pilot.press("1", "c")
-        await pilot.pause()
-        assert "bd,df->bf on the mesh" in window_of(pilot.app)
-
-    drive(script, draft=ProblemForm(dtype="f8e4m3fn"), screen="plan")
 
 
 DOCUMENTS = {"1": "problem", "2": "problem", "3": "rounds", "4": "problem"}
@@ -297,22 +258,6 @@ def test_what_is_on_screen_is_copied_as_a_string_that_opens_it():
     drive(script, SIZES["small"], draft=draft, screen="plan")
 
 
-def test_the_command_line_is_copied_and_shown_in_lines_that_a_shell_joins():
-    draft = form_from_options(
-        "be,ef->bf; bf,fg->bg", mesh="axis=4", specs="axis _, _ axis; ?, _ axis", sizes="b=64,e=64,f=64,g=64"
-    )
-
-    async def script(pilot):
-        await pilot.press("y")
-        await pilot.pause()
-        words = shlex.split(pilot.app.clipboard)
-        assert words[:2] == ["shardviz", "explain"]
-        shown = window_of(pilot.app).split("\n\n")[0].split("\n", 1)[1]
-        assert shlex.split(shown.replace("\\\n", " ")) == words
-
-    drive(script, SIZES["small"], draft=draft, screen="plan")
-
-
 BURSTS = {
     "lessons at once": ([], ["L", "enter", "enter"]),
     "palette typed": (["ctrl+p"], [*"exam", "enter", "enter", *"plan", "enter", "enter"]),
@@ -370,19 +315,6 @@ def test_keys_typed_ahead_of_a_dialog_reach_it(keys, came_to_be):
     async def script(pilot):
         type_ahead(pilot.app, keys)
         await until(pilot, lambda: came_to_be(pilot.app))
-
-    drive(script)
-
-
-def test_in_a_burst_the_keys_of_every_dialogs_field_work_in_their_order():
-    async def script(pilot):
-        for key in ("e", "x", "ctrl+p"):
-            type_ahead(
-                pilot.app, [key, *"shift", "ctrl+u", *"bad", "ctrl+w", *"az", "home", "delete", "end", "b"]
-            )
-            await pilot.pause()
-            assert values_of(pilot.app) == ["zb"], key
-            await pilot.press("escape")
 
     drive(script)
 
@@ -473,9 +405,3 @@ def test_every_command_of_a_window_that_o_opens_runs_from_its_palette(window):
         assert hasattr(window, f"action_{command.name.partition('(')[0]}"), command
         assert command.keys
         assert command.help
-
-
-def test_every_list_is_narrowed_by_typing():
-    tui = Path(shardviz.tui.__file__).parent
-    made = {path.name for path in tui.rglob("*.py") if " OptionList(" in path.read_text(encoding="utf-8")}
-    assert made == {"filtered_list.py"}

@@ -113,17 +113,6 @@ def test_by_device_the_cursor_stays_with_its_device():
     lay_out(script)
 
 
-def test_by_device_the_cursor_marks_its_device_in_every_array():
-    async def script(pilot):
-        for keys, device in ((["v", "down", "right"], 5), (["right"], 6), (["n"], 0)):
-            await pilot.press(*keys)
-            text = pane_text(pilot.app)
-            assert re.findall(r"▸ *\S+ (\d+) *◂", text) == [str(device)]
-            assert re.findall(r"▹ *\S+ (\d+) *◃", text) == [str(device)] * 2
-
-    lay_out(script)
-
-
 def test_a_device_is_marked_in_every_array_however_that_is_shown():
     async def script(pilot):
         app = pilot.app
@@ -210,19 +199,6 @@ def test_65536_devices_scroll():
         assert f"X{row} " in next(line for line in text.splitlines() if "▸" in line)
 
     lay_out(script, SIZES["small"], POD)
-
-
-def test_in_a_smaller_window_the_cursor_is_still_seen():
-    async def script(pilot):
-        await pilot.press("N", "down")
-        for size in ((40, 15), (60, 20), (120, 36), (200, 60)):
-            await pilot.resize_terminal(*size)
-            await pilot.pause()
-            assert pilot.app.pane.cursor == (2, CellIndex(0, 1, 0))
-            if pilot.app.pane.display:
-                assert lit(pane_text(pilot.app), "▸◂") == ["ξ4,5,6,7"]
-
-    lay_out(script)
 
 
 def test_the_place_on_each_target_and_on_the_machine_is_told():

@@ -19,7 +19,6 @@ from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import resolve_once
 from shardviz.lessons.progress import load
 from shardviz.render.lesson_view import WAYS, stage_facts
-from shardviz.tui.dialogs.dialog import help_of_areas
 from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.registry import APP, COMMANDS, LESSON
 from tests.lessons.conftest import TEXT
@@ -124,7 +123,7 @@ def test_a_lesson_in_a_small_terminal():
     drive(script, SIZES["small"], lesson=begin(lesson))
 
 
-@pytest.mark.parametrize("lesson", course()[::4], ids=lambda lesson: lesson.name)
+@pytest.mark.parametrize("lesson", course()[1::5], ids=lambda lesson: lesson.name)
 def test_every_lesson_goes_from_end_to_end(lesson):
     controller = LessonController(begin(lesson))
     seen = []
@@ -512,12 +511,6 @@ def test_a_guest_leaves_no_trace(state_home):
 
     drive(script, SIZES["usual"], lesson=begin(find("2")), is_guest=True)
     assert list(state_home.rglob("*.json")) == []
-
-
-def test_help_has_every_key_of_a_lesson():
-    said = "\n".join(line.plain for line in help_of_areas(("lesson", "layout")).lines(100))
-    for command in LESSON:
-        assert f"  {command.title}" in said
 
 
 def test_without_a_machine_a_sandbox_has_no_seconds_and_no_memory():

@@ -24,11 +24,9 @@ async def opened(pilot, field):
 PICKED = [
     ("dtype", ["down", "enter"], "f32"),
     ("dtype", [*"e4m3b11", "enter"], "f8e4m3b11fnuz"),
-    ("dtype", [*"int8", "escape"], "bf16"),
+    ("dtype", [*"s8", "escape"], "bf16"),
     ("machine", [*"2*v5e:2x2", "enter"], "2*v5e:2x2"),
-    ("machine", [*"tpu v4", "enter"], "v4:2x2x2"),
     ("targets", [*"h100", "enter"], "shardy,cpu,h100:8"),
-    ("targets", [*"2*v5e:2x2", "enter"], "shardy,cpu,2*v5e:2x2"),
     ("targets", ["enter"], "shardy,cpu,real"),
 ]
 

@@ -8,12 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from shardviz.compiler.requests import CompilerRequest
-from shardviz.errors import CompilerError
 from shardviz.forms.enter import enter
 from shardviz.forms.form import ProblemForm
 from shardviz.render.programs.target_answers import SPINNER
 from shardviz.tui import targets_pane
-from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until
+from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
 DRAFTS = {
     "usual": ProblemForm(),
@@ -90,20 +89,6 @@ def test_the_arrows_choose_a_step_and_bring_it_on_screen():
         await until(pilot, lambda: "case 3 over Y, case 4 over X" in text_of(pilot.app))
 
     drive(script, SIZES["small"], DRAFTS["four"], "plan")
-
-
-def test_down_at_the_last_step_goes_on_to_the_targets(worker):
-    async def script(pilot):
-        pilot.app.pane.query_one("#steps").focus()
-        await until(pilot, lambda: all_here(pilot.app))
-        assert "≠" not in text_of(pilot.app)
-        while "≠" not in text_of(pilot.app):
-            assert pilot.app.pane.query_one("#steps").max_scroll_y > 0
-            await pilot.press("down")
-        await pilot.press("up")
-        assert pilot.app.state.step_number == 2
-
-    drive(script, SIZES["small"], ProblemForm(targets="shardy,cpu"), "plan", Timeless(worker))
 
 
 def test_below_the_last_step_a_target_is_selected_with_its_reason(worker):
@@ -191,25 +176,6 @@ def test_who_waits_sees_for_how_long_and_nothing_turns_where_nothing_may(monkeyp
         assert not set(SPINNER) & set(text_of(app))
 
     drive(script, draft=ProblemForm(targets="shardy"), screen="plan")
-
-
-def test_without_targets_nobody_is_asked():
-    async def script(pilot):
-        await until(pilot, lambda: "No targets, so no compiler runs." in text_of(pilot.app))
-
-    drive(script, draft=ProblemForm(targets="none"), screen="plan")
-
-
-def test_a_compiler_that_dies_leaves_a_sentence():
-    class Dying(Mute):
-        def submit(self, *_, **__):
-            raise CompilerError("the shardy compiler was killed by SIGKILL", "ask again to start it anew")
-
-    async def script(pilot):
-        await until(pilot, lambda: "✗ The shardy compiler was killed by SIGKILL" in text_of(pilot.app))
-        assert "Press r to start it anew." in text_of(pilot.app)
-
-    drive(script, draft=ProblemForm(targets="shardy"), screen="plan", worker=Dying())
 
 
 def test_the_alternatives_are_looked_for_on_another_thread(monkeypatch):

@@ -511,15 +511,3 @@ def test_a_collective_without_a_matmul_has_no_such_view():
         assert pane.page.view == "devices"
 
     play(["v", "v"], check, draft=draft)
-
-
-MANY = ProblemForm(
-    mesh="X=512",
-    specs=("__",) * 3,
-    targets="none",
-    collective=CollectiveFields("psum", algorithm="binomial-tree"),
-)
-
-
-def test_a_large_group_looks_like_this():
-    play(["right"] * 3, lambda pane: check_snapshot("step-large", text_of(pane.app)), MANY)

@@ -88,14 +88,6 @@ def test_it_looks_like_this(name):
     play(script, SIZES[name])
 
 
-def test_the_plan_is_there_before_any_compiler():
-    async def script(pilot):
-        assert "❯ plan ✓" in text_of(pilot.app)
-        assert "20 µs on v5e" in text_of(pilot.app)
-
-    play(script, targets="none", name="plan")
-
-
 def test_from_operation_to_operation():
     async def script(pilot):
         assert selected(pilot) == "all-gather-start"
@@ -144,18 +136,6 @@ def test_zooming_and_panning_keep_to_the_time_there_is(told):
         assert chart.window.seconds == told.drawn_seconds
         await settle(pilot, *["plus"] * 60)
         assert chart.window.seconds > 0
-
-    play(script)
-
-
-def test_what_is_selected_comes_into_the_window():
-    async def script(pilot):
-        chart = pilot.app.pane.chart
-        await settle(pilot, "up", "up", "home", *["plus"] * 3, "end")
-        op = chart.part.timeline.ops[chart.selected]
-        assert op.name == "fusion.3"
-        assert op.start < chart.window.end
-        assert chart.window.start < op.end
 
     play(script)
 
@@ -352,15 +332,6 @@ def test_a_program_that_fails_takes_the_place_of_the_one_before(monkeypatch):
         assert "700 µs" not in pane_text(pilot)
         await settle(pilot, "u")
         await until(pilot, lambda: "700 µs on v5e:2x4" in pane_text(pilot))
-
-    play(script)
-
-
-def test_a_broken_problem_keeps_the_last_timeline():
-    async def script(pilot):
-        await settle(pilot, "p", "down", "enter", *"[b", "enter")
-        assert pilot.app.state.resolved.faults
-        assert "700 µs on v5e:2x4" in text_of(pilot.app)
 
     play(script)
 
