@@ -2,8 +2,7 @@
 
 ``python tests/benchmarks/measured_programs.py`` writes their texts to ``programs/``, from which
 `accuracy.py` tells their times without a compiler, and what the compiler's own scheduler simulated of those
-with asynchronous operations; with ``--check``, of all or of those that are named, it compares instead, and
-exits with 1 where one differs.
+with asynchronous operations; with ``--check`` it compares all or the named, and exits with 1 if one differs.
 """
 
 from __future__ import annotations

@@ -63,6 +63,7 @@ class SilentProcess(WorkerProcess):
         self.requests = []
         self.withdrawn = []
         super().__init__("simulated", {}, math.inf)
+        self._scheduler._stop = self.withdrawn.append
 
     @property
     def asked(self):
@@ -75,9 +76,6 @@ class SilentProcess(WorkerProcess):
         self.requests.append(request)
         request.progress("compiling")
         over.wait()
-
-    def _stop_soon(self, request):
-        self.withdrawn.append(request)
 
 
 class Held(Worker):
