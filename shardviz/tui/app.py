@@ -206,8 +206,10 @@ class ShardvizApp(MainScreenApp):
             if command is not None:
                 await window.run_action(command.name)
 
-        works = [one for one in window.all_commands if hasattr(window, f"action_{one.action}")]
-        self.push_screen(lists.PaletteDialog(works), run)
+        works = (
+            one for one in window.all_commands if "." in one.name or hasattr(window, f"action_{one.action}")
+        )
+        self.push_screen(lists.PaletteDialog([*works]), run)
 
     async def open_lesson(self, lesson: lessons.Lesson | attempt.Attempt) -> None:
         """Continue a lesson where it was left, or open an attempt as it is, in place of the open one. Raises

@@ -65,12 +65,6 @@ class Dialog(Styled, ModalScreen[Any]):
     def action_close(self) -> None:
         self.dismiss()
 
-    async def action_help(self) -> None:
-        await self.app.run_action("help")
-
-    async def action_palette(self) -> None:
-        await self.app.run_action("command_palette")
-
 
 class LinesDialog(Dialog):
     """A page of lines, which follow the width."""
@@ -127,10 +121,6 @@ class HelpDialog(LinesDialog):
         for number, section in enumerate(self._sections):
             lines += [Text()] * bool(number) + _section(*section, width)
         return lines
-
-    async def action_help(self) -> None:
-        """Help has no help of its own: its key closes it."""
-        self.dismiss()
 
 
 def help_of_areas(areas: Sequence[str], more: Sequence[Command] = ()) -> HelpDialog:
