@@ -12,6 +12,7 @@ from shardviz.cli.group import run
 from shardviz.lessons import verifier
 from shardviz.lessons.course import file_names
 from shardviz.lessons.verifier import LessonVerifier, Programs
+from shardviz.lessons.writing import WritingCheck
 from shardviz.sharding import Layout, PartitionSpec
 
 RIGHT = """
@@ -76,12 +77,17 @@ def lesson(folder, name, old="", new=""):
 
 @pytest.mark.slow
 def test_the_course_has_no_errors(capsys, monkeypatch, printed_by):
-    """Its programs run in forks of one process: how each ends in its own is the test below."""
+    """Its programs run in forks of one process: how each ends in its own is the test below; and what learners
+    write is checked in tests/lessons/test_writing.py."""
 
     def start(programs, program):
         return programs._pool.submit(lambda: "" if printed_by({"": program})[""] else "it prints nothing")
 
+    def checked(lesson, text, **_):
+        return WritingCheck((), "" if text == lesson.writing.solution else "it is the starter")
+
     monkeypatch.setattr(Programs, "start", start)
+    monkeypatch.setattr(verifier, "check_written", checked)
     assert run(["lesson", "--check"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(": ")[0] for line in lines[:-1]] == [*file_names()]
