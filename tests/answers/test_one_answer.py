@@ -27,11 +27,16 @@ from shardviz.stepping.collective_run import pipelined, run_on
 PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "programs"
 EXPLAINED = [
     ("bd,df->bf", {"specs": "XY,Y_->X_"}),
+    ("bd,df->bf", {"specs": "XY,_Y"}),
+    ("bd,df->bf", {"specs": "X_,X_->X_", "machine": "v5e:2x4"}),
     ("bd,df->bf", {"specs": "X_,_Y->XY", "sizes": "b=8,d=2048,f=8192", "dtype": "f32"}),
     ("bd,df->bf", {"specs": "XY,Y_", "mesh": "X=4,Y=2", "machine": "v5p:2x2x2"}),
     ("bd,df->bf", {"specs": "XY,Y_->X_", "objective": "bytes"}),
+    ("bd,df->bf", {"specs": "XY,Y_->X_", "objective": "time"}),
+    ("A[B_X, D] * W[D, F_Y]", {}),
     ("A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]", {"dtype": "s8"}),
     ("bd,df->bf; bf,fd->bd", {"specs": "X_,_Y; ?,Y_->X_"}),
+    ("bd,df->bf; bf,fd->bd", {"specs": "X_,X_; ,_X->X_", "backward": True}),
     ("bd,df->bf; bf,fd->bd x 4", {"specs": "X_,X_; ,_X->X_", "backward": True, "optimizer": "adam"}),
     ("ab->ba", {"specs": "XY->XY"}),
     ("h=bd,df->bf; y=silu(h),fd->bd", {"specs": "W1=_Y,W2=Y_"}),
