@@ -154,12 +154,9 @@ class MeshSearch:
         free = yield from self._fastest(0.0)
         if self._fits(free):
             return free
-        smallest = yield from self.smallest()
-        if self.limit is None or smallest.memory > self.limit:
+        fastest = yield from self.smallest_step()
+        if self.limit is None or isinstance(fastest, float):
             return free.least
-        fastest = StepSharding(
-            smallest, step_time(smallest, self.overlap, self.layers, self.bubble), free.least
-        )
         low, high = 0.0, free.time.seconds / self.limit
         halvings = HALVINGS if free.least < self.shared.slow else FEW
         for _ in range(halvings):
@@ -177,6 +174,13 @@ class MeshSearch:
             else:
                 low = middle
         return replace(fastest, least=free.least, is_limited=True)
+
+    def smallest_step(self) -> Search[StepSharding | float]:
+        """That of the least memory, if it fits."""
+        smallest = yield from self.smallest()
+        if self.limit is None or smallest.memory > self.limit:
+            return 0.0
+        return StepSharding(smallest, step_time(smallest, self.overlap, self.layers, self.bubble), 0.0)
 
     def smallest(self) -> Search[ProgramSharding]:
         little = LITTLE, LITTLE

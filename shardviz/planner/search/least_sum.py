@@ -52,8 +52,11 @@ class Factor(NamedTuple):
     rows: Numbers | None = None
 
 
-def elimination_order(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> tuple[str, ...]:
-    """The variables, each time the one whose elimination makes the smallest table of all."""
+def elimination_order(
+    scopes: Iterable[Sequence[str]], sizes: Mapping[str, int], most: float = inf
+) -> tuple[str, ...]:
+    """The variables, each time the one whose elimination makes the smallest table of all. Raises
+    `TooWideError` for one of more than `most` entries."""
     around: dict[str, set[str]] = {name: set() for name in sizes}
     for scope in scopes:
         for name in scope:
@@ -64,7 +67,8 @@ def elimination_order(scopes: Iterable[Sequence[str]], sizes: Mapping[str, int])
     order: list[str] = []
     while width:
         name = min(width, key=width.__getitem__)
-        del width[name]
+        if width.pop(name) > most:
+            raise TooWideError
         order.append(name)
         others = around.pop(name)
         for other in others:
@@ -80,21 +84,22 @@ def _entries(name: str, others: Iterable[str], sizes: Mapping[str, int]) -> int:
 
 class Elimination:
     """The elimination of variables from many sums at once, whose tables are over the same `scopes`; `sizes`
-    are the numbers of values. `entries` are those of all its tables of one sum, `largest` of the largest."""
+    are the numbers of values. `entries` are those of all its tables of one sum. Raises as
+    `elimination_order` does."""
 
-    def __init__(self, scopes: Sequence[Sequence[str]], sizes: Mapping[str, int]) -> None:
+    def __init__(self, scopes: Sequence[Sequence[str]], sizes: Mapping[str, int], most: float = inf) -> None:
         # Arrays have few dimensions: variables with one value take none.
         self._single = [name for name, size in sizes.items() if size == 1]
         self._sizes = sizes = {name: size for name, size in sizes.items() if size > 1}
         self._scopes = [tuple(name for name in scope if name in sizes) for scope in scopes]
         left = dict(enumerate(self._scopes))
-        self.entries = self.largest = 0
+        self.entries = 0
         # Each variable, and those over which its least is left; of the tables that have it the numbers, the
         # order of their dimensions and the places where they lack one.
         self._steps: list[
             tuple[str, tuple[str, ...], list[tuple[int, list[int], tuple[slice | None, ...]]]]
         ] = []
-        for name in elimination_order(self._scopes, sizes):
+        for name in elimination_order(self._scopes, sizes, most):
             own = {number: scope for number, scope in left.items() if name in scope}
             others = tuple(dict.fromkeys(each for scope in own.values() for each in scope if each != name))
             taken = []
@@ -107,7 +112,7 @@ class Elimination:
             left[len(scopes) + len(self._steps)] = others
             self._steps.append((name, others, taken))
             count = _entries(name, others, sizes)
-            self.entries, self.largest = self.entries + count, max(self.largest, count)
+            self.entries += count
         self._left = [*left]
 
     def least(self, tables: Iterable[Table]) -> tuple[Table, dict[str, NDArray[np.intp]]]:
@@ -136,9 +141,7 @@ def least(
 ) -> tuple[float, dict[str, int]]:
     """The least sum, and the index of the value of each variable; of equals the first. `sizes` are the
     numbers of values. Raises `TooWideError` for a table of more than `max_entries`."""
-    elimination = Elimination([factor.variables for factor in factors], sizes)
-    if elimination.largest > max_entries:
-        raise TooWideError
+    elimination = Elimination([factor.variables for factor in factors], sizes, max_entries)
     total, chosen = elimination.least(factor.table[None] for factor in factors)
     return float(total[0]), {name: int(index[0]) for name, index in chosen.items()}
 

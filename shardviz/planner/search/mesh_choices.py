@@ -243,8 +243,15 @@ def _best_stages(
     if isinstance(result, InfeasibleMesh) and microbatches is None:
         # More parts hold less, but for gradients that then lie beside activations. Fewer are faster.
         def fits(count: int) -> Search[bool]:
-            yield from look_at(count, runs)
-            return isinstance(looked_at[count, runs][0], MeshSharding)
+            if one.stages > 1:
+                # Of a pipeline those may be the best that are looked at on the way.
+                yield from look_at(count, runs)
+                return isinstance(looked_at[count, runs][0], MeshSharding)
+            stage = one._replace(microbatches=count, interleave=runs)
+            smallest, own = yield from _of_stage(question, mesh, prices, stage, shared, ends, is_probe=True)
+            if isinstance(smallest, InfeasibleMesh):
+                looked_at[count, runs] = replace(smallest, least_seconds=result.least_seconds), own
+            return isinstance(smallest, MeshSharding)
 
         more = [count for count in range(here[0] + 1, examples + 1) if examples % count == 0]
         more = [count for count in more if runs == 1 or count % one.stages == 0]
@@ -255,6 +262,7 @@ def _best_stages(
             middle = (low + high) // 2
             low, high = (low, middle) if (yield from fits(more[middle])) else (middle + 1, high)
         here = more[low], runs
+        yield from look_at(*here)
     # Two runs of layers hold the most: of more each waits less and holds less.
     most = max(each for each in range(1, MAX_INTERLEAVE + 1) if one.layers % each == 0)
     while True:
@@ -280,8 +288,11 @@ def _of_stage(
     stage: PipelineStage,
     shared: SharedState,
     known: dict[int, tuple[ProgramTables, ProgramSharding]],
+    *,
+    is_probe: bool = False,
 ) -> Search[Outcome]:
-    """The best in such stages; a model's ends are `known`, or become so, by the number of microbatches."""
+    """The best in such stages, or as a probe that of the least memory; a model's ends are `known`, or become
+    so, by the number of microbatches."""
     layers, limit, ends = stage.layers, question.machine.device.limit_bytes, None
     others: list[Beside] = []
     try:
@@ -299,7 +310,7 @@ def _of_stage(
         if isinstance(tables, str):
             return InfeasibleMesh(mesh, tables), 0
         search = MeshSearch(tables, question.overlap, layers, stage.bubble, limit, shared, ends)
-        best = yield from search.best()
+        best = yield from (search.smallest_step() if is_probe else search.best())
         if isinstance(best, float):
             smallest = yield from search.smallest()
             return _too_large(mesh, smallest, limit or 0, least=best), tables.shardings
