@@ -256,10 +256,10 @@ def _options(section: str, settings: Settings | None = None) -> Iterator[click.O
 
 def _of_parameters() -> Iterator[click.Option]:
     """The options of the parameters that only some collectives take."""
-    from shardviz.collectives.operations import PARAMETERS, takers
+    from shardviz.collectives.operations import OPERATIONS, PARAMETERS
 
     for parameter in PARAMETERS.values():
-        operation, *others = takers(parameter)
+        operation, *others = (name for name, kind in OPERATIONS.items() if parameter in kind.takes)
         told: dict[str, Any] = {"help": f"{parameter.help}." if others else f"{operation}: {parameter.help}."}
         if parameter.kind is bool:
             told["is_flag"] = True

@@ -41,14 +41,6 @@ MAX_NUMBERS = 2**19
 """The most that one JSON document may list."""
 MAX_SHOWN_DEVICES = 512
 """On more devices numbers are not looked at one by one."""
-HLO_OF_KIND = {
-    "all_gather": "all-gather",
-    "reduce_scatter": "reduce-scatter",
-    "all_reduce": "all-reduce",
-    "all_to_all": "all-to-all",
-    "broadcast": "collective-broadcast",
-    "permute": "collective-permute",
-}
 MAX_COMPARED = 2**16
 """Members of the largest group for which algorithms are compared: beyond it that takes minutes."""
 
@@ -112,7 +104,8 @@ class CollectiveRun:
     def closed_form(self) -> CollectiveTime:
         """The price of the collective on the links as they lie, independent of the algorithm."""
         pattern = self.schedule.pattern
-        op = HLO_OF_KIND[pattern.kind] if self.operation.even else RAGGED
+        op = pattern.kind.replace("_", "-") if "_" in pattern.kind else f"collective-{pattern.kind}"
+        op = op if self.operation.even else RAGGED
         return self.links.collective_time(op, self.bytes, pattern.perm if pattern.kind == "permute" else None)
 
     @cached_property

@@ -68,10 +68,6 @@ class PlanRun:
         """Every number is a whole number, so that sums are exact in any order."""
         return all(FUNCTIONS[part.function].keeps_integers for part in self.plan.problem.parts)
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        return {dim: size for part in self.plan.problem.parts for dim, size in part.sizes.items()}
-
     @cached_property
     def whole_arguments(self) -> tuple[Values, ...]:
         """The arguments, an array for each addend of a pending sum in front."""

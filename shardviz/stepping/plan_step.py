@@ -82,12 +82,7 @@ def _collective(plan: Plan, number: int) -> Step:
 
 def _before(plan: Plan, step: Step) -> Layout:
     mesh = plan.problem.mesh
-    array = next(
-        array
-        for part in plan.problem.parts
-        for array in (*part.operands, part.result)
-        if array.name == step.array
-    ).with_spec(step.from_spec)
+    array = next(array for array in plan.problem.arrays if array.name == step.array).with_spec(step.from_spec)
     if step.is_beside:  # what each device sends as a vector
         count = math.prod(step.shape) * (mesh.group_size(step.axes) if step.op == "ppermute" else 1)
         spec = PartitionSpec((step.axes,))

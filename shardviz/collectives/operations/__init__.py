@@ -391,10 +391,6 @@ OTHER_NAMES = {
 """The names of JAX's operations in HLO, NCCL and MPI, without dashes and underscores."""
 
 
-def takers(parameter: Parameter) -> list[str]:
-    return [name for name, kind in OPERATIONS.items() if parameter in kind.takes]
-
-
 MAX_EXAMPLE = 200
 
 

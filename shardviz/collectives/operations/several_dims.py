@@ -64,6 +64,10 @@ class _OfSeveral:
     sizes: tuple[int, ...]
     split: Places
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name in ("sizes", "split", "joined")}
+
     def deal(self, shape: tuple[int, ...]) -> Rearrangement:
         """The piece that a device has for each member, of a shard of a shape."""
         return dealt(shape, self.split, self.sizes)
@@ -85,10 +89,6 @@ class AllToAllOfSeveral(_OfSeveral, AllToAll):
     split: Places = ()
     joined: Places = ()
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"sizes": self.sizes, "split": self.split, "joined": self.joined}
-
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         check_dtype(dtype)
         self.check_pieces(shape)
@@ -107,10 +107,6 @@ class AllToAllOfSeveral(_OfSeveral, AllToAll):
 class PSumScatterOfSeveral(_OfSeveral, PSumScatter):
     sizes: tuple[int, ...] = ()
     split: Places = ()
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"sizes": self.sizes, "split": self.split}
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         self.check_pieces(shape)

@@ -204,10 +204,10 @@ class JaxCode:
             for number, dims in ((1, keys), (2, values)):
                 arrays[number] = self._behind_halo(arrays[number], dims.index(along), along, halo)
         every = tuple(dict.fromkeys(dim for dims in self.einsum.operands for dim in dims))
-        fits = []
-        for pair in (slice(2), slice(3, 5))[: (len(self.operands) - 1) // 2]:
-            letters = _subscripts(every, self.einsum.operands[pair], scores)
-            fits.append(f'jnp.einsum("{letters}", {", ".join(arrays[pair])})')
+        fits = [
+            _einsum(every, self.einsum.operands[pair], scores, *arrays[pair])
+            for pair in (slice(2), slice(3, 5))[: (len(self.operands) - 1) // 2]
+        ]
         total = sum(sizes[dim] for dim in (size, *others))
         fit = f"{fits[0] if len(fits) == 1 else f'({fits[0]} + {fits[1]})'} / {total} ** 0.5"
         if cap := self.statement.limit:
@@ -233,8 +233,7 @@ class JaxCode:
             row = f"jnp.logaddexp({row}, {sinks})"
         if is_shared or has_sinks:
             weights = f"(lambda fit: jnp.exp(fit - {row}[..., None]))({fit})"
-        product = _subscripts(every, (scores, values), self.einsum.result)
-        return f'jnp.einsum("{product}", {weights}, {arrays[2]})'
+        return _einsum(every, (scores, values), self.einsum.result, weights, arrays[2])
 
     def _behind_halo(self, array: str, axis: int, along: str, rows: int) -> str:
         """An array with so many positions before its first, from the device before; zeros on the first."""
@@ -274,8 +273,7 @@ class JaxCode:
         taken = [*dims[:-1], (*dims[-1], made)]
         if is_weighted:
             arrays, taken = [*arrays, self.operands[-1]], [*taken, dims[-1]]
-        letters = _subscripts(self.einsum.dims, taken, self.einsum.result)
-        return f'jnp.einsum("{letters}", {", ".join(arrays)})'
+        return _einsum(self.einsum.dims, taken, self.einsum.result, *arrays)
 
     def combine(self) -> str:
         """The rows in the slots of experts, added up for each token by its shares."""
@@ -332,10 +330,8 @@ class JaxCode:
         """States to which keys times values come in, read by queries: no score is ever made."""
         (_, query, keys, values), (_, *arrays) = self.einsum.operands, self.operands
         dims = (*values, *(dim for dim in keys if dim not in values))
-        written = _subscripts(dims, (keys, values), dims)
-        states = self._states(f'jnp.einsum("{written}", {arrays[1]}, {arrays[2]})', dims)
-        read = _subscripts(dims, (query, dims), self.einsum.result)
-        return f'jnp.einsum("{read}", {arrays[0]}, {states})'
+        states = self._states(_einsum(dims, (keys, values), dims, *arrays[1:]), dims)
+        return _einsum(dims, (query, dims), self.einsum.result, arrays[0], states)
 
     def delta_rule(self) -> str:
         """States from which what a key finds is taken before its value is written, read by queries (Yang and
@@ -350,8 +346,8 @@ class JaxCode:
         state = (*value, *(dim for dim in key if dim not in value))
         names = [f"at[{number}]" for number in range(5)]
         new = self._written([state, *dims[:2], key, value], ["state", *names[:2], *names[3:]])
-        read = f'jnp.einsum("{_subscripts(state, (query, state), value)}", at[2], new)'
-        first = f'0 * jnp.einsum("{_subscripts(state, (key, value), state)}", {moved[3]}[0], {moved[4]}[0])'
+        read = _einsum(state, (query, state), value, "at[2]", "new")
+        first = f"0 * {_einsum(state, (key, value), state, f'{moved[3]}[0]', f'{moved[4]}[0]')}"
         step = f"lambda state, at: (lambda new: (new, {read}))({new})"
         return self._ordered(f"jax.lax.scan({step}, {first}, ({', '.join(moved)}))[1]", (along, *value))
 
@@ -363,20 +359,16 @@ class JaxCode:
     def _written(self, dims: Sequence[tuple[str, ...]], names: Sequence[str]) -> str:
         """A state that fades by a factor, and then holds by a key its value, as far as a rate says."""
         state, factor, rate, key, value = dims
-
-        def einsum(taken: Sequence[tuple[str, ...]], made: tuple[str, ...], *arrays: str) -> str:
-            return f'jnp.einsum("{_subscripts(state, taken, made)}", {", ".join(arrays)})'
-
-        faded = einsum((factor, state), state, names[1], names[0])
-        wrong = f"{names[4]} - {einsum((state, key), value, 'faded', names[3])}"
-        return f"(lambda faded: faded + {einsum((rate, key, value), state, *names[2:4], wrong)})({faded})"
+        faded = _einsum(state, (factor, state), state, names[1], names[0])
+        wrong = f"{names[4]} - {_einsum(state, (state, key), value, 'faded', names[3])}"
+        new = _einsum(state, (rate, key, value), state, *names[2:4], wrong)
+        return f"(lambda faded: faded + {new})({faded})"
 
     def linear_state(self) -> str:
         """The state behind one position of linear attention."""
         (dims, factor, *written), (state, by, *arrays) = self.einsum.operands, self.operands
-        faded = f'jnp.einsum("{_subscripts(dims, (factor, dims), dims)}", {by}, {state})'
-        new = f'jnp.einsum("{_subscripts(dims, written, dims)}", {", ".join(arrays)})'
-        return self._ordered(f"{faded} + {new}", dims)
+        faded = _einsum(dims, (factor, dims), dims, by, state)
+        return self._ordered(f"{faded} + {_einsum(dims, written, dims, *arrays)}", dims)
 
     def _states(self, array: str, dims: tuple[str, ...]) -> str:
         sizes, factors = self.sizes, _aligned(self.operands[0], self.einsum.operands[0], dims)
@@ -407,6 +399,12 @@ def _subscripts(every: Sequence[str], operands: Sequence[Sequence[str]], result:
     letters = {dim: dim if len(dim) == 1 and dim in ascii_letters else next(free) for dim in every}
     taken = ",".join("".join(map(letters.__getitem__, dims)) for dims in operands)
     return f"{taken}->{''.join(map(letters.__getitem__, result))}"
+
+
+def _einsum(
+    every: Sequence[str], operands: Sequence[Sequence[str]], result: Sequence[str], *arrays: str
+) -> str:
+    return f'jnp.einsum("{_subscripts(every, operands, result)}", {", ".join(arrays)})'
 
 
 def _aligned(name: str, dims: Sequence[str], every: Sequence[str]) -> str:

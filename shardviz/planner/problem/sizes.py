@@ -64,12 +64,10 @@ def program_sizes(lowered: LoweredProgram, given: Mapping[str, int], text: str) 
     differ, and for a size of a dimension that no array has."""
     _check_names(given, lowered.dims, text)
     sizes = _Sizes(lowered, given)
-    derived = {whole for statement in lowered.statements for whole, _ in statement.merged}
-    derived.update(
-        _places(one) for one in lowered.statements if functions.FUNCTIONS[one.function].makes_places
-    )
-    usual = usual_sizes([dim for dim in lowered.dims if dim not in derived])
     known = [(one, functions.FUNCTIONS[one.function]) for one in lowered.statements]
+    derived = {whole for one in lowered.statements for whole, _ in one.merged}
+    derived.update(places_dim(one.einsum) for one, function in known if function.makes_places)
+    usual = usual_sizes([dim for dim in lowered.dims if dim not in derived])
     usual |= {one.whole[-1]: function.few for one, function in known if function.few}
     parts = {one.whole[0]: one for one, function in known if function.lies_within and not function.few}
     derived.update(parts, (one.along for one, function in known if function.joins))
@@ -86,10 +84,6 @@ def program_sizes(lowered: LoweredProgram, given: Mapping[str, int], text: str) 
             problem = f"rotary turns halves of {one.whole[-1]}={sizes.size[one.whole[-1]]},"
             sizes.fail(problem, one.operands[0], "give it an even size")
     return sizes.size
-
-
-def _places(slots: LoweredStatement) -> str:
-    return places_dim(slots.einsum)
 
 
 class _Sizes:
@@ -165,7 +159,7 @@ class _Sizes:
         gates = made.get(slots.operands[-1].name)
         if gates is None or gates.function != "top_k" or gates.number is None:
             return
-        (along,), (experts,), places = slots.whole, gates.whole, _places(slots)
+        (along,), (experts,), places = slots.whole, gates.whole, places_dim(slots.einsum)
         if along not in self.size or not self.size.get(experts):
             return
         most, load = self.size[experts] / int(gates.number), slots.limit

@@ -216,7 +216,7 @@ def title_lines(run: PlanRun, number: int, width: int, palette: Palette) -> list
 
 def size_lines(run: PlanRun, width: int) -> list[Text]:
     """The sizes of the arrays that are played."""
-    sizes = ", ".join(f"{dim}={size}" for dim, size in run.sizes.items())
+    sizes = ", ".join(f"{dim}={size}" for dim, size in run.plan.problem.sizes.items())
     said = f"small arrays, {sizes}{'; whole numbers, so sums are exact' * run.is_whole}"
     return sentence(f"{said}. Devices named together hold the same.", width, style="dim")
 
