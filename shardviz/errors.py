@@ -25,11 +25,7 @@ class ShardvizError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Pickled by its fields, since subclasses are made from other arguments: a pool sends it back.
-        return _unpickled, (type(self), self.args), vars(self)
-
-
-def _unpickled(kind: type[ShardvizError], args: tuple[str, ...]) -> ShardvizError:
-    return kind.__new__(kind, *args)
+        return type(self).__new__, (type(self), *self.args), vars(self)
 
 
 class QuestionError(ShardvizError):

@@ -14,6 +14,7 @@ from shardviz.errors import QuestionError, quote
 
 EXAMPLES = Path(__file__).parent / "examples"
 """Files that ship: programs in JAX, each with a function of its name, compiled programs and a profile."""
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)
 
 
 def named_path(name: str) -> Path:
@@ -32,17 +33,13 @@ def open_file(path: Path) -> BufferedReader:
     """The file, opened to read bytes. Raises `OSError`, also for an impossible name and for anything but a
     regular file: opening a pipe waits for its writer, and a device may never end."""
     try:
-        file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _AT_ONCE))  # noqa: SIM115
     except ValueError as error:
         raise OSError(errno.EINVAL, str(error)) from None
     if not S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is not a file")
     return file
-
-
-def _without_waiting(name: str, flags: int) -> int:
-    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def is_folder(path: Path) -> bool:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine, PlacedMesh
     from shardviz.planner.problem import Objective, Problem
     from shardviz.planner.ranking import Candidate
-    from shardviz.reports.program_report import TargetTimes, TimesAnswer
+    from shardviz.reports.program_report import TimesAnswer
     from shardviz.reports.target_result import TargetResult
     from shardviz.sharding import Mesh
     from shardviz.targets import Target
@@ -208,13 +208,6 @@ class ExplainAnswer:
         """When each operation of a target's program runs, on its own hardware or a machine that is named."""
         named = machine_file.named_machine(machine) if isinstance(machine, str) else machine
         return program_report.answer_times(result, self.problem.mesh, named)
-
-    def target_times(self, result: TargetResult, machine: str | Machine | None = None) -> TargetTimes:
-        """As `times`. Raises `QuestionError` where there are none."""
-        answer = self.times(result, machine)
-        if answer.times is None:
-            raise answer.error or QuestionError(f"{answer.target} has no times")
-        return answer.times
 
 
 def told_of(

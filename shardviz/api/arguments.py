@@ -52,18 +52,11 @@ class JaxMesh:
         indices = (getattr(device, "slice_index", None) for device in self.devices or ())
         return tuple(int(index) for index in indices if index is not None) or None
 
-    @property
-    def numbers(self) -> tuple[int, ...] | None:
-        """The devices by position, numbered from 0 in the order of their ids; None where all is in order."""
-        if self.ids is None:
-            return None
-        number = {device: i for i, device in enumerate(sorted(self.ids))}
-        device_order = tuple(number[device] for device in self.ids)
-        return None if device_order == tuple(range(len(device_order))) else device_order
-
     def mesh(self) -> Mesh:
-        """The same mesh, its devices numbered from 0."""
-        return Mesh(self.axis_names, self.axis_sizes, self.numbers)
+        """The same mesh, its devices numbered from 0 in the order of their ids, if that is not theirs."""
+        number = {device: i for i, device in enumerate(sorted(self.ids or ()))}
+        order = tuple(number[device] for device in self.ids or ())
+        return Mesh(self.axis_names, self.axis_sizes, None if order == (*range(len(order)),) else order)
 
 
 def as_mesh(mesh: MeshLike, device_order: str | Sequence[int] | None = None) -> Mesh:

@@ -62,7 +62,7 @@ class Explanation(Shown, ExplainAnswer):
         target without figures or without an answer."""
         if target is None:
             return TimelineReport(TargetTimes(plan_timeline(self.cost)))
-        return TimelineReport(self.target_times(self.target(target), as_machine(machine)))
+        return TimelineReport(self.times(self.target(target), as_machine(machine)).found())
 
     def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
         return [

@@ -150,11 +150,8 @@ class Report(Shown):
         tries are skipped. Without a target the reasons follow from shapes and groups, and nothing is tried.
         """
         compiled = self.compiled
-        if compiled is None:
-            return WhyReport(self._on_target, self.reasons)
-        lowered = compiled.lowered
-        if lowered is None:
-            return WhyReport(self._on_target, compiled.reasons, compiled=compiled)
+        if compiled is None or (lowered := compiled.lowered) is None:
+            return WhyReport(self._on_target, self.reasons, compiled=compiled)
 
         def ask(name: str, changes: Sequence[ProgramChange]) -> TargetProgram:
             options = compiled.options if name == compiled.target else {}
@@ -181,10 +178,7 @@ class Report(Shown):
             problem = "times are of a compiled program, and this is not compiled yet"
             raise QuestionError(problem, "give HLO: lowered.compile().as_text()")
         if self.compiled is not None:
-            told = self.compiled.times(as_machine(machine))
-            if told.times is None:
-                raise told.error or QuestionError(f"{told.target} has no times")
-            return TimelineReport(told.times)
+            return TimelineReport(self.compiled.times(as_machine(machine)).found())
         hardware = as_machine(machine) or assumed_machine()
         model = timed_program(self.text, hardware, mesh=self.module.mesh, infer=self.module.mesh is None)[1]
         return TimelineReport(TargetTimes(replace(model, notes=(*model.notes, *self.notes))))

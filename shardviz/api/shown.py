@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shardviz.lazy_names import LazyImports
-from shardviz.render.exports import Subject
+from shardviz.render.exports import times_of
 
 with LazyImports():
     from shardviz.documents import fields
@@ -77,16 +77,11 @@ class ShownTimes(Shown):
 
     def svg(self) -> str:
         """A picture for slides."""
-        return pictures.svg(self._subject)
+        return pictures.svg(times_of(*self.tellers))
 
     def html(self) -> str:
         """A page for a browser; it loads nothing from elsewhere."""
-        return pictures.html(self._subject)
-
-    @property
-    def _subject(self) -> Subject:
-        first = self.tellers[0]
-        return Subject(self.tellers, f"{first.title} on {first.machine}")
+        return pictures.html(times_of(*self.tellers))
 
 
 @dataclass(frozen=True, repr=False)

@@ -182,7 +182,7 @@ def _timed(question: plans.PricedProblem, targets: Sequence[Target], timeout: fl
         for result in session.answers():
             answer = answer.with_result(result)
     for result in answer.compiled:
-        times = answer.target_times(result, question.machine)
+        times = answer.times(result, question.machine).found()
         timelines += [timeline for timeline in (times.model, times.scheduler) if timeline is not None]
     shown = tuple(timelines) or (of_plan.plan_timeline(answer.cost),)
     return export.Subject(shown, f"{export.title_of(question.problem)}: what runs when")
@@ -365,8 +365,7 @@ def _print_answer(
 
 
 def _print_matmul(find_step: Callable[[], plans.PlanStep], shown: step_command.StepOptions) -> int:
-    if shown.compare:
-        raise QuestionError("--matmul and --compare cannot be combined", "leave out one")
+    options.refuse_both({"--matmul": True, "--compare": shown.compare}, "leave out one")
     shown.check(None)
     with working("planning"):
         step = find_step()

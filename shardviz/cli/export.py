@@ -19,6 +19,7 @@ from shardviz.errors import QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.render.exports import Subject as Subject
 from shardviz.render.exports import subject_of
+from shardviz.render.exports import times_of as times_of
 from shardviz.render.exports import title_of as title_of
 from shardviz.reports.trials import TrialTable
 from shardviz.user_files import new_path, write_file
@@ -34,7 +35,6 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.timeline.program_timeline import ProgramTimeline
 
 FORMS = ("python", "notebook", "svg", "html", "trace")
 EXPORTABLE = ("explain", "sweep", "step", "layout", "lesson", "hlo", "program", "profile")
@@ -153,10 +153,6 @@ def subject_of_words(
 
 def titled(shown: Any, **more: Any) -> Subject:
     return Subject(shown, title_of(shown), **more)
-
-
-def times_of(timeline: ProgramTimeline) -> Subject:
-    return Subject((timeline,), f"{timeline.title} on {timeline.machine}")
 
 
 def _of_string(text: str, part: Part | None) -> Subject:

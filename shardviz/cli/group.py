@@ -20,7 +20,7 @@ from shardviz import __version__
 from shardviz.cli.output import MIN_WIDTH, print_error
 from shardviz.cli.process import COMPLETION, ExitCode
 from shardviz.cli.streams import Unwritable
-from shardviz.errors import JobLost, NotationError, QuestionError, ShardvizError, quote
+from shardviz.errors import JobLost, NotationError, QuestionError, ShardvizError, most_like, quote
 from shardviz.lazy_names import LazyImports
 
 with LazyImports():
@@ -175,10 +175,8 @@ class LazyGroup(ExampleCommand, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         is_unknown = bool(args) and args[0] not in COMMANDS and not args[0].startswith("-")
         if is_unknown and not ctx.resilient_parsing:
-            from difflib import get_close_matches
-
-            close = get_close_matches(args[0], (*COMMANDS, "--help", "--version"), n=1)
-            hint = f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}"
+            close = most_like(args[0], (*COMMANDS, "--help", "--version"))
+            hint = f"did you mean {close}?" if close else f"the commands are {', '.join(COMMANDS)}"
             raise QuestionError(f"unknown command {quote(args[0])}", hint)
         return super().resolve_command(ctx, args)
 

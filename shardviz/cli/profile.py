@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -44,8 +43,7 @@ def command(output: CommandOutput, **given: Any) -> None:
 
 @command.exports
 def _timelines(ctx: click.Context, _part: str | None) -> export.Subject:
-    profile = _profile(ctx.params)
-    return replace(export.times_of(profile.timeline), shown=profile.timelines)
+    return export.times_of(*_profile(ctx.params).timelines)
 
 
 def _profile(asked: Mapping[str, Any]) -> profiles.Profile:

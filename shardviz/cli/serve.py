@@ -64,8 +64,7 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
 
 
 def _beginning(lesson: str | None, shared: str | None) -> str:
-    if lesson is not None and shared is not None:
-        raise QuestionError("--lesson and --from cannot be combined", "leave out one of them")
+    options.refuse_both({"--lesson": lesson is not None, "--from": shared is not None})
     if lesson is not None:
         if lesson.endswith(".toml") or is_folder(Path(lesson)):
             teach(str(Path(lesson).resolve()))

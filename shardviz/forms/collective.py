@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from shardviz.collectives.operations import PARAMETERS, check_needed, check_operation
 from shardviz.errors import QuestionError, ShardvizError, quote
@@ -14,6 +14,7 @@ from shardviz.notation.numbers import parse_numbers, parse_shape
 from shardviz.sharding import Mesh, canonical_dtype
 from shardviz.stepping.question import CollectiveQuestion, question_from_options
 
+T = TypeVar("T")
 MAX_PIECES = 1024
 
 
@@ -23,12 +24,10 @@ def collective_question(collective: CollectiveFields, mesh: Mesh) -> CollectiveQ
     given = _parameters(collective)
     pieces = given.pop("pieces")
     _of("op", check_operation, collective.op, given)
-    if collective.axis:
-        _of("axis", parse_axes, collective.axis, mesh)
+    axes = _of("axis", parse_axes, collective.axis, mesh) if collective.axis else mesh.axis_names
     for field, read in (("data", parse_numbers), ("shape", parse_shape), ("dtype", canonical_dtype)):
         if text := getattr(collective, field):
             _of(field, read, text)
-    axes = parse_axes(collective.axis, mesh) if collective.axis else mesh.axis_names
     _of("op", check_needed, collective.op, given, mesh.group_size(axes))
     return question_from_options(
         collective.op,
@@ -66,9 +65,9 @@ def _number(name: str, text: str) -> int:
     return number
 
 
-def _of(field: str, check: Callable[..., Any], *texts: str | int | Mesh | Mapping[str, Any]) -> None:
+def _of(field: str, check: Callable[..., T], *texts: str | int | Mesh | Mapping[str, Any]) -> T:
     try:
-        check(*texts)
+        return check(*texts)
     except ShardvizError as error:
         name = "operation" if field == "op" else field
         raise QuestionError(f"{name}: {error.message}", error.hint) from None

@@ -83,8 +83,7 @@ def _problem(draft: ProblemForm) -> list[SummaryPart]:
         for row, spec in zip(einsums.rows, specs, strict=True):
             if spec is not None and (spec.axes or spec.unreduced or row.role == "result"):
                 spans += [TextSpan(f"{', ' * bool(spans)}{row.name}="), *spec_spans(spec)]
-        return [SummaryPart("einsum", (TextSpan(draft.einsum),)), SummaryPart("specs", tuple(spans))]
-    for number, (operands, result) in enumerate(einsums.places):
+    for number, (operands, result) in enumerate(() if einsums.program else einsums.places):
         spans += [TextSpan("; ")] * bool(number)
         for operand in operands:
             spans += [TextSpan(",")] * bool(operand - operands[0])
@@ -106,20 +105,15 @@ class AskedQuestions:
     """The questions, the newest first; one that is asked again comes to the front."""
 
     def __init__(self) -> None:
-        self._asked: list[ResolvedProblem] = []
+        self.newest_first: tuple[ResolvedProblem, ...] = ()
 
     def take(self, resolved: ResolvedProblem) -> None:
         """Keep a valid problem whose plan is made, in place of the same one, whose plan may be another."""
-        others = [question for question in self._asked if not is_same_question(question, resolved)]
-        self._asked = [resolved, *others][:KEPT]
-
-    @property
-    def newest_first(self) -> tuple[ResolvedProblem, ...]:
-        return tuple(self._asked)
+        self.newest_first = (resolved, *self.before(resolved))[:KEPT]
 
     def before(self, resolved: ResolvedProblem) -> tuple[ResolvedProblem, ...]:
         """The questions other than this one."""
-        return tuple(question for question in self._asked if not is_same_question(question, resolved))
+        return tuple(question for question in self.newest_first if not is_same_question(question, resolved))
 
 
 def is_same_question(one: ResolvedProblem, other: ResolvedProblem) -> bool:

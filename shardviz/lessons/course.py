@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from shardviz.errors import quote
+from shardviz.errors import most_like, quote
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.lesson_file import MAX_TEXT, LessonError, read_lesson
 from shardviz.user_files import is_folder, open_file
@@ -57,11 +57,8 @@ def find(text: str, may_read_files: bool = True) -> Lesson:
             raise LessonError("", "", reason, "shardviz lesson lists them")
         return _lesson(int(wanted))
     if wanted not in names:
-        from difflib import get_close_matches
-
-        named_so = (name for name in names if wanted and wanted in name)
-        near = [*named_so, *get_close_matches(wanted, names, 1, 0.6)]
-        hint = f"did you mean {near[0]}?" if near else "shardviz lesson lists them"
+        near = next((name for name in names if wanted and wanted in name), most_like(wanted, names))
+        hint = f"did you mean {near}?" if near else "shardviz lesson lists them"
         raise LessonError("", "", f"there is no lesson {quote(wanted, 40)}", hint)
     return _lesson(names.index(wanted) + 1)
 

@@ -127,6 +127,12 @@ class TimesAnswer:
     error: ShardvizError | None = None
     memory: MemoryReport | None = None
 
+    def found(self) -> TargetTimes:
+        """The times. Raises the error where there are none."""
+        if self.times is None:
+            raise self.error or QuestionError(f"{self.target} has no times")
+        return self.times
+
 
 def answer_times(
     answer: TargetResult, mesh: Mesh, named: Machine | None = None, module: HloModule | None = None

@@ -75,18 +75,8 @@ def own_address() -> str:
 
 
 def _bound(family: int, address: tuple[str | int, int]) -> socket.socket:
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        if os.name == "posix":
-            # A server that has just ended leaves its port waiting for a minute.
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(128)
-        listening.setblocking(False)
-    except OSError:
-        listening.close()
-        raise
-    return listening
+    is_dual = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+    return socket.create_server(address, family=family, backlog=128, dualstack_ipv6=is_dual)
 
 
 def _next_free(family: int, host: str, port: int) -> int | None:

@@ -65,7 +65,7 @@ class ClassCounts:
 
     pupils: int
     following: int
-    places: Mapping[LessonPlace, int]
+    places: Counter[LessonPlace]
     predictions: Mapping[LessonPlace, Counter[str]]
     looked: Mapping[LessonPlace, int]
     shown: Mapping[LessonPlace, str]
@@ -201,10 +201,7 @@ def _stages(lesson: Lesson, led: Shared, counts: ClassCounts) -> str:
 
 def _elsewhere(led: Shared, counts: ClassCounts) -> str:
     """A row for each other lesson that a pupil has open, and for problems of their own."""
-    by_lesson: Counter[str] = Counter()
-    for place, count in counts.places.items():
-        if place.lesson != led.lesson:
-            by_lesson[place.lesson] += count
+    by_lesson = Counter(place.lesson for place in counts.places.elements() if place.lesson != led.lesson)
     rows = [(_title(name), count) for name, count in sorted(by_lesson.items())]
     return _table("Elsewhere", rows, counts.pupils) if rows else ""
 

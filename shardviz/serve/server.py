@@ -98,18 +98,11 @@ class Server:
 
     async def serve(self, listening: socket.socket) -> int:
         """Serve until a signal ends it, whose number is returned; by then every visitor's process is gone."""
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
-        numbers: list[int] = []
-
-        def end(number: int) -> None:
-            numbers.append(number)
-            ended.set()
-
+        came: asyncio.Queue[int] = asyncio.Queue()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, end, number)
+            asyncio.get_running_loop().add_signal_handler(number, came.put_nowait, number)
         async with self.serving(listening):
-            await ended.wait()
-        return numbers[0]
+            return await came.get()
 
     @asynccontextmanager
     async def serving(self, listening: socket.socket) -> AsyncIterator[None]:

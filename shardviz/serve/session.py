@@ -51,20 +51,18 @@ class Picture:
         self._is_due = False
         self._last = NOTHING, NOTHING, b""
 
-    def add(self, data: bytes) -> None:
+    def add(self, data: bytes) -> bool:
+        """Add what was written; return whether it has become too long."""
         self._written += data
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_later(PAUSE_S, self._tell)
+        return len(self._written) > MAX_BYTES
 
     def begin(self) -> None:
         """Begin anew: all that is added from now on draws the whole screen."""
         self._drawing += 1
         self._written.clear()
-
-    @property
-    def is_long(self) -> bool:
-        return len(self._written) > MAX_BYTES
 
     def since(self, position: Position) -> tuple[bytes, Position]:
         """The bytes that a page at this position lacks, compressed (RFC 1950), and the position after them.
@@ -167,8 +165,7 @@ class Session:
         self._fail("its process died")
 
     def _draw(self, data: bytes) -> None:
-        self.picture.add(data)
-        if self.picture.is_long and not self._is_asked:
+        if self.picture.add(data) and not self._is_asked:
             self._is_asked = True
             self._tell({"type": "repaint"})
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from shardviz.errors import TargetError, listed, place, quote
+from shardviz.errors import TargetError, listed, most_like, place, quote
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
@@ -154,10 +154,8 @@ def _unknown(piece: str, text: str, start: int) -> TargetError:
         return TargetError(f"a target is missing {where}", everything)
     if piece.lower() == "none":
         return TargetError(f"none excludes other targets {where}", "give none alone, or leave it out")
-    from difflib import get_close_matches
-
-    close = get_close_matches(piece.lower(), TARGETS, n=1) if len(piece) <= 40 else []
-    hint = f"did you mean {close[0]}? shardviz targets lists all" if close else everything
+    close = most_like(piece.lower(), TARGETS) if len(piece) <= 40 else ""
+    hint = f"did you mean {close}? shardviz targets lists all" if close else everything
     return TargetError(f"unknown target {quote(piece)} {where}", hint)
 
 

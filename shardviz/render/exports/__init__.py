@@ -50,6 +50,11 @@ def template(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
+def times_of(*timelines: ProgramTimeline) -> Subject:
+    """The subject of timelines below one another, under the name of the first."""
+    return Subject(timelines, f"{timelines[0].title} on {timelines[0].machine}")
+
+
 def subject_of(resolved: ResolvedProblem, screen: str, title: str = "") -> Subject:
     """The subject of a screen: its collective, else the plan or the problem; `title` goes before its own."""
     shown: Problem | Plan | CollectiveRun = resolved.plan if screen == "plan" else resolved.problem

@@ -235,10 +235,7 @@ def padding(layout: Layout, block: tuple[int, ...]) -> float:
 
 
 def ravel(coordinates: Sequence[int], sizes: Sequence[int]) -> int:
-    index = 0
-    for coordinate, size in zip(coordinates, sizes, strict=True):
-        index = index * size + coordinate
-    return index
+    return sum(at * stride for at, (_, stride) in zip(coordinates, row_major(sizes), strict=True))
 
 
 def unravel(index: int, sizes: Sequence[int]) -> tuple[int, ...]:
