@@ -411,8 +411,5 @@ class _Hub:
 
 def named_processes(numbers: tuple[int, ...]) -> str:
     """``process 2``, ``processes 2 and 3``; of many the first ones."""
-    if len(numbers) == 1:
-        return f"process {numbers[0]}"
-    if len(numbers) > MAX_LISTED:
-        return f"processes {', '.join(map(str, numbers[:MAX_LISTED]))} and others"
-    return f"processes {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+    *most, last = [*map(str, numbers[:MAX_LISTED]), *["others"] * (len(numbers) > MAX_LISTED)]
+    return f"processes {', '.join(most)} and {last}" if most else f"process {last}"

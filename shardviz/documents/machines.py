@@ -63,11 +63,6 @@ def _spec() -> JsonField:
     return field.described(axes).shared("spec")
 
 
-def _range() -> JsonField:
-    schema = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 2, "maxItems": 2}
-    return JsonField({"description": "Start and stop.", **schema}, list)
-
-
 def machine_document(machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None) -> Document:
     """The machine, and where the mesh lies that is `placed` on it."""
     axes = placed and [(axis, placed.published_levels((axis,))) for axis in placed.mesh.axis_names]
@@ -113,7 +108,11 @@ def _rows(
         )
 
 
-TYPES = {"spec": _spec, "range": _range}
+_RANGE = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 2, "maxItems": 2}
+TYPES = {
+    "spec": _spec,
+    "range": lambda: JsonField({"description": "Start and stop.", **_RANGE}, list),
+}
 SOURCES = {
     "shard_shape": lambda array: array.shard_shape(array.mesh),
     "bytes_per_device": lambda array: array.bytes_per_device(array.mesh),

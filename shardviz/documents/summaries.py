@@ -5,7 +5,6 @@ for those who read it; a reader computes its own."""
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from shardviz.documents.fields import KINDS, SCHEMA, record
 from shardviz.documents.plans import PHASES
 from shardviz.errors import QuestionError, quote
 from shardviz.strict_table import ErrorAt, StrictTable
-from shardviz.user_files import open_file
+from shardviz.user_files import open_file, replace_file
 
 if TYPE_CHECKING:
     from shardviz.reports.changes import ReportSummary
@@ -149,11 +148,9 @@ def load_summary(path: Path) -> ReportSummary:
 
 def save_summary(summary: ReportSummary, path: Path) -> None:
     """Write a file, with the folders above it; two processes may write the same. Raises `QuestionError`."""
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(summary_text(summary), encoding="utf-8", newline="\n")
-        unfinished.replace(path)
+        replace_file(path, summary_text(summary))
     except OSError as error:
         problem = f"cannot write {quote(str(path))}: {error.strerror}"
         raise QuestionError(problem, "name a file that can be written") from None

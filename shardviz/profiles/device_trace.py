@@ -17,6 +17,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -175,11 +176,11 @@ class TraceReading:
         # The runs of modules, where the device has a line of them.
         self._modules: defaultdict[_Device, list[_ModuleRun]] = defaultdict(list)
         self._steps: defaultdict[_Device, list[tuple[int, int, int]]] = defaultdict(list)
-        self._instructions: dict[TracedInstruction, int] = {}
+        self._instructions: dict[TracedInstruction, int] = defaultdict(count().__next__)
         # The numbers of instructions and of runs, by what events say of them.
         self._known: dict[tuple[object, ...], int] = {}
         self._known_runs: dict[tuple[object, ...], int] = {}
-        self._runs: dict[ProgramRun, int] = {}
+        self._runs: dict[ProgramRun, int] = defaultdict(count().__next__)
         # Operations whose end is another event, by what joins the two.
         self._begun: dict[int, tuple[DeviceTrace, int]] = {}
         self._ended: dict[int, int] = {}
@@ -227,11 +228,11 @@ class TraceReading:
             instruction = self._known.get((name, *told))
             if instruction is None:
                 traced = TracedInstruction(str(name), program)
-                instruction = self._known[name, *told] = self._instruction(traced)
+                instruction = self._known[name, *told] = self._instructions[traced]
             run = self._known_runs.get((run_id, *told))
             if run is None:
                 traced_run = ProgramRun(program, _int(run_id))
-                run = self._known_runs[run_id, *told] = self._run(traced_run)
+                run = self._known_runs[run_id, *told] = self._runs[traced_run]
                 if traced_run.run_id is not None:
                     self._by_number[None, traced_run.run_id].add(run)
             end = event.end
@@ -275,18 +276,12 @@ class TraceReading:
             key = line, event.name, module, (stats.get("hlo_op"), stats.get("program_id"))
             instruction = self._known.get(key)
             if instruction is None:
-                instruction = self._known[key] = self._instruction(_of_event(event, module))
+                instruction = self._known[key] = self._instructions[_of_event(event, module)]
             run_number = NO_RUN
             if module and line.startswith("Stream"):
                 program = module, program_number(stats.get("program_id"))
-                run_number = self._run(ProgramRun(program, _int(stats.get("run_id"))))
+                run_number = self._runs[ProgramRun(program, _int(stats.get("run_id")))]
             self._device(device).append(event.start, event.end, instruction, run_number)
-
-    def _instruction(self, instruction: TracedInstruction) -> int:
-        return self._instructions.setdefault(instruction, len(self._instructions))
-
-    def _run(self, run: ProgramRun) -> int:
-        return self._runs.setdefault(run, len(self._runs))
 
     def _assign_runs(self) -> None:
         """Give each operation the run of a module during which it starts, and that one's name, where the
@@ -296,7 +291,7 @@ class TraceReading:
         for device, modules in sorted_modules.items():
             runs = []
             for module, order in zip(modules, orders[device], strict=True):
-                runs.append(self._run(ProgramRun(module.program, order)))
+                runs.append(self._runs[ProgramRun(module.program, order)])
                 if module.run_id is not None:
                     self._by_number[None, module.run_id].add(runs[-1])
                     self._by_number[device[1], module.run_id].add(runs[-1])
@@ -310,7 +305,7 @@ class TraceReading:
                 trace.runs[index] = runs[at]
                 key = trace.instructions[index], modules[at].program
                 if key not in changed:
-                    changed[key] = self._instruction(table[key[0]]._replace(program=key[1]))
+                    changed[key] = self._instructions[table[key[0]]._replace(program=key[1])]
                 trace.instructions[index] = changed[key]
 
     def _steps_of_runs(self) -> dict[int, int]:

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import permutations
 from operator import attrgetter
 from typing import Literal, get_args
 
@@ -254,15 +255,6 @@ def _nameless(line: SummaryLine) -> object:
     return None if line.place else (line.op, line.axes, line.phase, rank, line.runs, line.in_loop)
 
 
-def _carried(line: SummaryLine) -> object:
-    """The key of one in a loop that moves what the loop hands on, which has no place."""
-    return _SAME_SHAPE(line) if line.in_loop and not line.place else None
-
-
-def _outside(line: SummaryLine) -> object:
-    return _SAME_SHAPE(line) if line.place and not line.in_loop else None
-
-
 _SAME_SHAPE: _Key = attrgetter("op", "axes", "phase", "shape")
 _BOTH: tuple[_Key, ...] = (
     attrgetter("op", "axes", "phase", "place", "shape"),
@@ -271,7 +263,12 @@ _BOTH: tuple[_Key, ...] = (
     attrgetter("op", "axes", "shape", "runs"),
     _nameless,
 )
-_KEYS = (*((key, key) for key in _BOTH), (_outside, _carried), (_carried, _outside))
+_ONE: tuple[_Key, ...] = (
+    lambda line: _SAME_SHAPE(line) if line.place and not line.in_loop else None,
+    # In a loop what the loop hands on has no place.
+    lambda line: _SAME_SHAPE(line) if line.in_loop and not line.place else None,
+)
+_KEYS = (*((key, key) for key in _BOTH), *permutations(_ONE))
 """By what an old line and a new one are the same collective, the surest first."""
 
 
@@ -316,13 +313,6 @@ Quantity = Literal["new-collective", "resharded", "bytes", "seconds", "memory"]
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 WITHOUT_AMOUNT = ("new-collective", "resharded")
 HINT = "write limits with commas between them: new-collective, resharded, bytes+5%, seconds+2ms, memory+1GiB"
-
-_FIGURES: dict[Quantity, Callable[[ReportSummary], float | None]] = {
-    "bytes": attrgetter("wire_bytes"),
-    "seconds": attrgetter("seconds"),
-    "memory": attrgetter("memory"),
-}
-
 
 MOST_SHARE = 3
 """A ratio above which it is told as a factor."""
@@ -395,7 +385,8 @@ def _broken(limit: Limit, changes: ReportChanges) -> str:
             found, how = [_named(line) for line in added if line is not None], "new"
         others = f" and {plural(len(found) - 1, 'other')} are" if len(found) > 1 else " is"
         return f"{found[0]}{others} {how}" if found else ""
-    before, after = (_FIGURES[quantity](side) for side in (changes.before, changes.after))
+    figure = attrgetter("wire_bytes" if quantity == "bytes" else quantity)
+    before, after = figure(changes.before), figure(changes.after)
     if before is None and after is None:
         return ""
     if before is None or after is None:

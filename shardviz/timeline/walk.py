@@ -118,13 +118,8 @@ class _BlockWalk:
         return reads
 
     def _timed(self, number: int, operands: Sequence[int], work: TimedWork) -> Made:
-        block, duration = self._block, work.duration
-        step = len(block.steps)
-        block.steps.append(work)
-        block.names.append(self._rows.names[number])
-        block.reads.append(self._reads(operands))
-        if duration.channels:
-            self._channels.update(duration.channels)
+        step = self._block.add(work, self._rows.names[number], self._reads(operands))
+        self._channels.update(work.duration.channels)
         if work.is_async:
             self._tokens[number] = {(): (step, ())}
         return (step,)

@@ -86,20 +86,20 @@ def tensor_shardings(module: MlirModule) -> tuple[ShardedTensor, ...]:
     """The arguments, the values and the results of a program, in the order of the text. `before` is open but
     for reshards. What cannot be read is passed over."""
     main = next((function for function in module.functions if function.header.name == "main"), None)
-    arguments, results, values = [], [], []
+    values = []
     known: dict[OperationValue, Axes | None] = {}
+    ends: dict[str, list[ShardedTensor]] = {ARGUMENT: [], RESULT: []}
     if main is not None:
-        for number, argument in enumerate(main.header.arguments):
-            arguments += _tensors(str(number), ARGUMENT, argument, argument, module.meshes)
-        for number, result in enumerate(main.header.results):
-            results += _tensors(str(number), RESULT, result, result, module.meshes)
-        known = {OperationValue(main, int(argument.name), True): argument.dims for argument in arguments}
+        for op, texts in ((ARGUMENT, main.header.arguments), (RESULT, main.header.results)):
+            for number, text in enumerate(texts):
+                ends[op] += _tensors(str(number), op, text, text, module.meshes)
+        known = {OperationValue(main, int(given.name), True): given.dims for given in ends[ARGUMENT]}
     for operation in module.operations:
         for split in _values(operation, module.meshes, known):
             _, _, index = split.name.partition("#")
             known[OperationValue(operation, int(index or 0))] = split.dims
             values.append(split)
-    return (*arguments, *values, *results)
+    return (*ends[ARGUMENT], *values, *ends[RESULT])
 
 
 def changed_shardings(

@@ -230,10 +230,7 @@ class Instructions:
 
     def at(self, position: int, home: Computation | None = None) -> Instruction | None:
         """The instruction in whose line a position is, which stands in the computation `home`."""
-        return self._line(self.text.rfind("\n", 0, position) + 1, home)
-
-    def _line(self, start: int, home: Computation | None) -> Instruction | None:
-        """The instruction in the line that begins at `start`."""
+        start = self.text.rfind("\n", 0, position) + 1
         if start not in self._at:
             home = home or self.computations.around(start)
             self._at[start] = parse_instruction(self.text, start, home)
@@ -259,7 +256,7 @@ class Instructions:
         # All but the last of a computation stand so.
         if (index := self.text.rfind(f"{self._margin}{name} = ", start, before)) >= 0:
             self._searched[home] = searched + before - index
-            return self._line(index + 1, home)
+            return self.at(index + 1, home)
         stop, definition = before, f"{name} = "
         while (index := self.text.rfind(definition, start, stop)) >= 0:
             instruction = self.at(index, home)
