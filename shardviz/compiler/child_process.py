@@ -110,13 +110,10 @@ class ChildProcess:
     def ending(self) -> str:
         """Wait until it is gone: "was killed by SIGKILL" or "ended with status 1"."""
         code = self._popen.wait()
-        if code < 0:
-            try:
-                name = signal.Signals(-code).name
-            except ValueError:
-                name = f"signal {-code}"
-            return f"was killed by {name}"
-        return f"ended with status {code}"
+        if code >= 0:
+            return f"ended with status {code}"
+        names = {int(one): one.name for one in signal.Signals}
+        return f"was killed by {names.get(-code, f'signal {-code}')}"
 
     def _keep_log(self) -> None:
         assert self._popen.stdout is not None

@@ -122,7 +122,9 @@ class Origins(Generic[_Value]):
         """The origin of what is only moved; nearly all of it is made of one value, and has its origin."""
         known, passed = self._moved, list[_Value]()
         while value not in known:
-            operands, known[value] = self._moved_step(value)
+            made = self._moved_how(value)
+            is_computed = isinstance(made, Made) and not made.only_moved
+            operands, known[value] = ((), None) if is_computed else _stepped(made)
             if len(known) > most:
                 return None
             if len(operands) > 1:
@@ -134,10 +136,6 @@ class Origins(Generic[_Value]):
         origin = known[value]
         known.update(dict.fromkeys(passed, origin))
         return origin
-
-    def _moved_step(self, value: _Value) -> tuple[Sequence[_Value], Origin | None]:
-        made = self._moved_how(value)
-        return _stepped(made) if not isinstance(made, Made) or made.only_moved else ((), None)
 
     def _fold(self, value: _Value, parts: Sequence[Origin | None]) -> Origin | None:
         made = self._how(value)

@@ -113,10 +113,7 @@ def across(slices: ReplicaGroups) -> ReplicaGroups:
 
 def reordered(order: Sequence[int]) -> ReplicaGroups:
     """The positions of the devices, as of one slice, in a mesh that has device ``order[p]`` at position p."""
-    where = [0] * len(order)
-    for position, device in enumerate(order):
-        where[device] = position
-    return ReplicaGroups.of_lists((tuple(where),))
+    return ReplicaGroups.of_lists((tuple(sorted(range(len(order)), key=order.__getitem__)),))
 
 
 def slice_positions(num_slices: int, devices_per_slice: int, slices: Sequence[int] | None) -> ReplicaGroups:

@@ -94,11 +94,8 @@ class ListedLine:
 
     def continues(self, other: ListedLine) -> bool:
         """Return whether this line takes an element of the same tuple as `other` does."""
-        return (
-            self.opcode == other.opcode == "get-tuple-element"
-            and self.operands == other.operands
-            and self.depth == other.depth
-        )
+        mine, theirs = ((one.depth, one.opcode, one.operands) for one in (self, other))
+        return self.opcode == "get-tuple-element" and mine == theirs
 
     @property
     def operand_names(self) -> list[str]:

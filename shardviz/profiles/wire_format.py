@@ -83,7 +83,6 @@ ID_KEY, OFFSET_KEY, DURATION_KEY, STATS_KEY = 0x08, 0x10, 0x18, 0x22
 """The keys of an event's fields, numbers 1 to 3 and messages of number 4; of a stat's number the first."""
 UINT64, INT64, REFERENCE = 3, 4, 7
 """The fields of a stat's value that are numbers; the last one is that of a string in the plane's table."""
-_KINDS = {UINT64 << 3 | VARINT: 1, INT64 << 3 | VARINT: 2, REFERENCE << 3 | VARINT: 3}
 
 
 EventGroup = tuple[list[int], list[int], list[int], dict[tuple[int, int], list[int]]]
@@ -149,9 +148,9 @@ def event_groups(
     return groups, np.flatnonzero(is_odd).tolist()
 
 
-_KIND_OF = np.zeros(256, np.int64)
-_KIND_OF[list(_KINDS)] = list(_KINDS.values())
 _FIELDS = (0, UINT64, INT64, REFERENCE)
+_KIND_OF = np.zeros(256, np.int64)
+_KIND_OF[[field << 3 | VARINT for field in _FIELDS[1:]]] = range(1, len(_FIELDS))
 
 
 def _varints(buffer: NDArray[np.uint8], at: Places) -> tuple[Numbers, Places]:

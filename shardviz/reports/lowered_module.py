@@ -47,10 +47,6 @@ class LoweredArray:
     rule: str = ""
     ruled: PartitionSpec | None = None
 
-    @property
-    def is_large(self) -> bool:
-        return math.prod(self.shape) > FEW_ELEMENTS
-
 
 @dataclass(frozen=True)
 class LoweredModule:
@@ -79,8 +75,8 @@ class LoweredModule:
     @property
     def unsplit(self) -> tuple[str, ...]:
         """The paths of large arguments without a sharding."""
-        split = (one.path for one in self.arguments if one.is_large and one.spec is None)
-        return tuple(split) if self.devices > 1 else ()
+        large = (one for one in self.arguments if math.prod(one.shape) > FEW_ELEMENTS)
+        return tuple(one.path for one in large if one.spec is None and self.devices > 1)
 
 
 @dataclass(frozen=True)

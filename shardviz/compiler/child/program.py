@@ -114,14 +114,10 @@ class Program:
             self.typeof.append((array.name, str(jax.typeof(value))))
 
 
-def jax_axes(axes: Sequence[str], mesh: Any) -> tuple[str, ...]:
-    """Mesh axes, and parts of them, as a mesh of JAX's has them, of which parts are axes."""
-    return in_parts(axes, mesh.axis_names)
-
-
 def named_sharding(mesh: Any, spec: PartitionSpec) -> Any:
-    entries = [axes[0] if len(axes) == 1 else axes or None for axes in (jax_axes(d, mesh) for d in spec.dims)]
-    unreduced = {"unreduced": {*jax_axes(spec.unreduced, mesh)}} if spec.unreduced else {}
+    *dims, pending = (in_parts(axes, mesh.axis_names) for axes in (*spec.dims, spec.unreduced))
+    entries = [axes[0] if len(axes) == 1 else axes or None for axes in dims]
+    unreduced = {"unreduced": {*pending}} if pending else {}
     return NamedSharding(mesh, P(*entries, **unreduced))
 
 

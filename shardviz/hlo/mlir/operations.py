@@ -194,11 +194,11 @@ class MlirModule:
     @property
     def main(self) -> MlirOperation | None:
         """The function called main, else the first public one, else the first."""
-        own = self.functions[1:]
-        named = [operation for operation in own if operation.header.name == "main"]
-        return next(
-            iter(named or [operation for operation in own if operation.header.is_public] or own), None
-        )
+
+        def rank(function: MlirOperation) -> int:
+            return 0 if function.header.name == "main" else 2 - function.header.is_public
+
+        return min(self.functions[1:], key=rank, default=None)
 
     @cached_property
     def meshes(self) -> Meshes:
