@@ -59,12 +59,7 @@ def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFil
     by_program: dict[Program, ProgramRecord] = {}
     hosts, notes, before = [], [], 0
     for file, size in zip(files, sizes, strict=True):
-        done = before
-
-        def tell(at: int, done: int = done) -> None:
-            on_progress(done + at, sum(sizes))
-
-        host, records, reading, ids = _read(file, tell)
+        host, records, reading, ids = _read(file, on_progress, before, sum(sizes))
         # Of several files the names, by which `profiled` tells several processes of a host apart.
         host = host if len(files) == 1 else host_name(file)
         hosts.append(host)
@@ -137,14 +132,14 @@ _Read = tuple[str, list[ProgramRecord], TraceReading, dict[str, int]]
 """A file's host, its programs, its events by device, and the devices' numbers among those of all hosts."""
 
 
-def _read(file: Path, tell: Callable[[int], None]) -> _Read:
+def _read(file: Path, on_progress: Progress, before: int, total: int) -> _Read:
     where = quote(str(file))
     try:
         with open_file(file) as opened:
             if not opened.peek(1):
                 raise QuestionError(f"{where} is empty", HOW)
             with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                reading = TraceReading(xplane_events(data, tell))
+                reading = TraceReading(xplane_events(data, lambda at: on_progress(before + at, total)))
                 return hostname(data) or host_name(file), programs(data), reading, device_ids(data)
     except DAMAGED as error:
         # The words of the others are about Python's own types.

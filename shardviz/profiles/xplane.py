@@ -254,13 +254,10 @@ class _EventReader:
                 ]
             yield ids, begins, ends, stats
         for number in others:
-            event = self._event(piece, starts[number], stops[number])
-            if event is not None:
-                key, offset, duration, said = event
-                yield [key], [begin + offset], [begin + offset + max(duration, 0)], [said]
+            yield from self._event(piece, starts[number], stops[number], begin)
 
-    def _event(self, data: bytes, start: int, stop: int) -> tuple[int, int, int, Mapping[str, Stat]] | None:
-        """The number of an event's name, its offset, duration and stats; None where its name says nothing."""
+    def _event(self, data: bytes, start: int, stop: int, begin: int) -> Iterator[_Events]:
+        """One event; none where its name says nothing."""
         key = offset = duration = 0
         own: dict[str, Stat] = {}
         for number, at, after in fields(data, start, stop):
@@ -273,7 +270,9 @@ class _EventReader:
                 offset = signed(varint(data, at)[0])
             elif number == _DURATION:
                 duration = signed(varint(data, at)[0])
-        return (key, offset, duration, {**self.of_all[key], **own}) if key in self.of_all else None
+        if key in self.of_all:
+            begin += offset
+            yield [key], [begin], [begin + max(duration, 0)], [{**self.of_all[key], **own}]
 
     def stat(self, data: bytes) -> tuple[str, Stat] | None:
         """A stat's name and value; None for one that is not wanted."""
