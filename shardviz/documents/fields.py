@@ -285,16 +285,11 @@ def schema_of(name: str) -> Schema:
     }
 
 
-def _needed(schema: Schema) -> set[str]:
-    """Names of the definitions that a schema refers to, also by way of others."""
-    needed: set[str] = set()
-    waiting = [*_references(schema)]
-    while waiting:
-        name = waiting.pop()
-        if name not in needed:
-            needed.add(name)
-            waiting += _references(DEFINITIONS[name])
-    return needed
+def _needed(schema: Schema, known: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Names of the definitions that a schema refers to, also by way of others, and those that are `known`."""
+    for name in _references(schema):
+        known = known if name in known else _needed(DEFINITIONS[name], known | {name})
+    return known
 
 
 def _references(node: object) -> Iterator[str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from shardviz.hlo.text.instruction import closing, parse_instruction
+from shardviz.hlo.text.instruction import closing, line_at, parse_instruction
 
 _COMMENT_MARK = re.compile(r"/(?:\*(?!index=\d)|/(?<![^\s,(){}]//))|\*/(?<!\d\*/)")
 """The beginning or the end of any but XLA's own ``/*index=5*/``; the same may stand in a string."""
@@ -166,7 +166,7 @@ def _on_lines_of_their_own(text: str, is_bare: bool = False) -> tuple[str, list[
         text.find('"', text.rfind("\n", 0, match.start()) + 1, match.start()) < 0
         for match in _OTHER_SPACES.finditer(text, 0, MAX_SAMPLE)
     )
-    sampled = _line_end(text, text.find(" = ") + MAX_SAMPLE)
+    sampled = line_at(text, text.find(" = ") + MAX_SAMPLE)[1]
     is_printed = not has_other_spaces and _BROKEN.search(text, 0, sampled) is None
     if not is_bare and (not is_printed or _COMMENT_MARK.search(text, 0, MAX_SAMPLE)):
         return _on_lines_of_their_own(_bare(text), True)
@@ -187,7 +187,7 @@ def _on_lines_of_their_own(text: str, is_bare: bool = False) -> tuple[str, list[
                 continue
             # It may go on from the line before it.
             start = max(position, text.rfind("\n", 0, line.start()) + 1)
-            stop = _line_end(text, line.end())
+            stop = line_at(text, line.end())[1]
             is_quoting = not kept and text.find("origin_recovery_table=", 0, stop) >= 0
             if not is_bare and (is_quoting or _COMMENT_MARK.search(text, start, stop)):
                 return _on_lines_of_their_own(_bare(text), True)
@@ -222,7 +222,7 @@ def _statement(text: str, start: int) -> tuple[str | None, int, bool]:
     """The statement at `start`: its kind, if any, its end, and whether it breaks within operands alone."""
     begins = _STATEMENT.match(text, start)
     if begins is None or begins.lastgroup == "line":
-        return begins and "line", _line_end(text, start), True
+        return begins and "line", line_at(text, start)[1], True
     kind, breaks_inside = begins.lastgroup, True
     if kind == "header":
         return kind, _header_end(text, start), True
@@ -251,19 +251,14 @@ def _statement(text: str, start: int) -> tuple[str | None, int, bool]:
 
 def _header_end(text: str, start: int) -> int:
     """The end of a header: the brace of its computation, or the end of its line where that is missing."""
-    stop = _line_end(text, start)
+    stop = line_at(text, start)[1]
     first = stop
     while not (line := text[start:stop].rstrip()).endswith("{"):
         start = stop + 1
         if start >= len(text) or (line.lstrip() != "ENTRY" and _STATEMENT.match(text, start)):
             return first
-        stop = _line_end(text, start)
+        stop = line_at(text, start)[1]
     return stop
-
-
-def _line_end(text: str, start: int) -> int:
-    end = text.find("\n", start)
-    return len(text) if end < 0 else end
 
 
 def joined(statement: str) -> str:
