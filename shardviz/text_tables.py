@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 
@@ -17,6 +18,7 @@ def rows_of(text: str) -> Iterator[list[str]]:
             yield [cell.strip() for cell in line.split("|")]
 
 
+@cache
 def sections_beside(module: str, name: str) -> dict[str, str]:
     """The texts of a file in the folder of the module's `__file__`, by the names behind ``===``."""
     text = Path(module).with_name(name).read_text(encoding="utf-8").removesuffix("\n")

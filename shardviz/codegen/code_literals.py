@@ -7,7 +7,6 @@ import keyword
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import count, groupby
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -61,16 +60,11 @@ _NAMES = {
 }
 
 
-@cache
-def _texts() -> dict[str, str]:
-    return sections_beside(__file__, "texts.txt")
-
-
 def text_lines(name: str, **values: object) -> list[str]:
     """The lines of a text of programs, with values in the places of ``$name``; its further lines are
     as far to the right as its first."""
     lines: list[str] = []
-    for line in _texts()[name].split("\n"):
+    for line in sections_beside(__file__, "texts.txt")[name].split("\n"):
         margin = line[: len(line) - len(line.lstrip())]
         lines += Template(line).substitute(values).replace("\n", f"\n{margin}").split("\n")
     return lines

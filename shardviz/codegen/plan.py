@@ -6,7 +6,6 @@ import math
 import textwrap
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
 
 from shardviz.codegen import code_literals as code
 from shardviz.codegen.problem import MAX_BYTES, SURE, is_small, is_uneven, title_of
@@ -14,6 +13,7 @@ from shardviz.codegen.program_function import ProgramFunction
 from shardviz.collectives.operations.several_dims import collected, dealt
 from shardviz.errors import QuestionError
 from shardviz.planner.plan import Plan, PlanCopies, Step
+from shardviz.planner.problem import unused_name
 from shardviz.planner.problem.functions import FUNCTIONS, statement_code
 from shardviz.planner.problem.jax_code import dtype_code
 from shardviz.sharding import ShardedArray
@@ -74,10 +74,6 @@ class _Writer:
     def function(self) -> ProgramFunction:
         return ProgramFunction(self.plan.problem, is_split=False, name="on_one_device")
 
-    @property
-    def names(self) -> dict[str, str]:
-        return self.function.names
-
     @cached_property
     def copies(self) -> PlanCopies:
         return PlanCopies(self.plan)
@@ -91,7 +87,7 @@ class _Writer:
     @cached_property
     def arguments(self) -> dict[str, ShardedArray]:
         """The arrays that the program takes, by their names in it."""
-        return {self.names[array.name]: array for array in self.plan.problem.arguments}
+        return {self.function.names[array.name]: array for array in self.plan.problem.arguments}
 
     def program(self, with_steps: bool = False) -> list[str]:
         """The function of one device; `with_steps`, it returns what every step makes."""
@@ -126,10 +122,8 @@ class _Writer:
 
     def _free_name(self, array: str, alive: set[str]) -> str:
         """The name of an array, or another one where a copy with that name is still needed."""
-        own = self.names[array]
-        others = {*alive, *self.names.values()} - {own}
-        names = (f"{own}_{number}" for number in count(2))
-        return own if own not in alive else next(name for name in names if name not in others)
+        own, names = self.function.names[array], {*self.function.names.values()}
+        return unused_name(own, names - {own} | alive)
 
     def _wrapped(self, text: str) -> list[str]:
         return textwrap.wrap(text, code.WIDTH, initial_indent="    # ", subsequent_indent="    # ")

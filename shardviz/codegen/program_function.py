@@ -114,9 +114,6 @@ class ProgramFunction:
     def _packed(self, names: Sequence[str]) -> str:
         return f"({self._listed(names)},)" if len(names) == 1 else f"({self._listed(names)})"
 
-    def _return(self, names: Sequence[str]) -> str:
-        return f"    return {self._listed(names)}"
-
     @cached_property
     def _given(self) -> tuple[list[str], list[str]]:
         """The results of the forward pass whose gradients are given, and the others, as caches of int8."""
@@ -132,7 +129,7 @@ class ProgramFunction:
         """The last line of the forward function: of a train step other results stand apart."""
         given, others = self._given
         if not (self.problem.gradients and others):
-            return self._return(self._returned)
+            return f"    return {self._listed(self._returned)}"
         return f"    return {self._tuple(given)}, {self._tuple(others)}"
 
     def _train_step(self) -> list[str]:
@@ -164,7 +161,7 @@ class ProgramFunction:
             if spec is not None and gradient not in returned and self.is_split:
                 lines.append(self._constrained(gradient, spec))
         optimizer = [part for part in problem.parts if part.phase == "optimizer"]
-        return [*lines, *self._statements(optimizer), self._return(returned)]
+        return [*lines, *self._statements(optimizer), f"    return {self._listed(returned)}"]
 
     def _statements(self, parts: Sequence[Statement]) -> list[str]:
         lines: list[str] = []

@@ -18,7 +18,6 @@ MAX_DEVICES = 2**20
 MAX_LINKS = 2**23
 """The same limit on links, for tori of many axes."""
 MAX_RANK = 16
-NAMES = ("ring", "line", "torus", "switch")
 HINT = "use ring, line, torus, switch, or the sizes of a torus, as in 4x4"
 
 

@@ -13,7 +13,6 @@ import math
 import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from string import Template
 
 from shardviz.models.model import Architecture, LayerKind, ModelParameter
@@ -102,14 +101,9 @@ def parameters(of: Architecture) -> tuple[ModelParameter, ...]:
 def rows(section: str, words: Container[str], values: Mapping[str, object]) -> Iterator[list[str]]:
     """The cells of the rows of a section of `decoders.txt` that are there for a model with these words, with
     `values` in the places of ``$name``."""
-    for needed, *cells in rows_of(_sections()[section]):
+    for needed, *cells in rows_of(sections_beside(__file__, "decoders.txt")[section]):
         if all((word.lstrip("!") in words) == (word[0] != "!") for word in needed.split()):
             yield [Template(cell).substitute(values) for cell in cells]
-
-
-@cache
-def _sections() -> dict[str, str]:
-    return sections_beside(__file__, "decoders.txt")
 
 
 def words_of(of: Architecture, kind: LayerKind | None = None) -> set[str]:
