@@ -213,12 +213,7 @@ class _Writer:
             rows = part.operands[0]
             most = next(n for dim, n in zip(rows.dims, rows.shape, strict=True) if dim not in array.dims)
             return f"rng.integers(0, {most}, {shape}).astype({dtype})"
-        sizes = {
-            dim: size
-            for operand, dims in zip(part.operands, part.einsum.operands, strict=True)
-            for dim, size in zip(dims, operand.shape, strict=True)
-        }
-        summed = math.prod(sizes[dim] for dim in part.einsum.contracted)
+        summed = math.prod(part.sizes[dim] for dim in part.einsum.contracted)
         is_first = array.name == self.plan.problem.arguments[0].name
         if not self._is_linear:
             largest = "1" if is_first or summed < 3 else f"{(3 / summed) ** 0.5:.3g}"

@@ -12,7 +12,7 @@ from shardviz.codegen.program_function import ProgramFunction, stacked
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chip_torus import SPLIT, parts_by_slice
 from shardviz.hardware.machine import Machine
-from shardviz.planner.problem import Problem
+from shardviz.planner.problem import Problem, sizes_of
 from shardviz.planner.problem.jax_code import dtype_code
 from shardviz.sharding import Layout
 from shardviz.targets import MAX_CPU_DEVICES, SHARDY_PASSES, TARGETS, Target, check_mesh
@@ -32,7 +32,8 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
     for them, with Shardy alone. Where the arrays are too large it compiles without making them. Raises
     `TargetError` for a target of another size."""
     mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
-    text = problem.text if _is_listed(problem) else title_of(problem).capitalize()
+    title = title_of(problem)
+    text = title if title == problem.text else title.capitalize()
     part_axes = PartAxes.of(problem.mesh, code.axes_in(problem.arrays))
     problem, explained = part_axes.problem(problem), part_axes.comment
     is_sum = any(array.spec is not None and array.spec.unreduced for array in problem.arrays)
@@ -58,14 +59,9 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
     return code.program_text(title, parts, code.text_lines("tpu") if is_tpu else ())
 
 
-def _is_listed(problem: Problem) -> bool:
-    """A program whose einsums say it all."""
-    return problem.is_chain and problem.layers == 1
-
-
 def title_of(problem: Problem) -> str:
     """The einsums of a chain; of a longer program what it is."""
-    if _is_listed(problem):
+    if problem.is_chain and problem.layers == 1:
         return problem.text
     what = "a train step" if problem.gradients else "a program"
     often = f", {problem.layers} times" if problem.layers > 1 else ""
@@ -78,10 +74,7 @@ def is_small(problem: Problem, times: int = 1) -> bool:
         array.nbytes if array.spec is None else array.bytes_per_device(problem.mesh) * problem.mesh.size
         for array in (*problem.arguments, *(part.result for part in problem.parts))
     )
-    work = 0
-    for part in problem.parts:
-        sizes = dict(pair for array in part.operands for pair in zip(array.dims, array.shape, strict=True))
-        work += math.prod(sizes.values())
+    work = sum(math.prod(sizes_of(part.operands).values()) for part in problem.parts)
     return held <= MAX_BYTES and times * work <= MAX_MULTIPLICATIONS
 
 

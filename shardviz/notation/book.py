@@ -56,7 +56,7 @@ def read_book(text: str, context: Context) -> Reading:
 
 
 def write_book_reading(reading: Reading, context: Context) -> str:
-    return write_book(reading.name or "A", reading.dim_names, reading.spec, context.axis_names)
+    return write_book(reading.name or "A", reading.dim_names, reading.spec, [*(context.axis_sizes or ())])
 
 
 def write_book(

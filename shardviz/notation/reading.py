@@ -29,10 +29,6 @@ class Context:
             raise QuestionError(problem, "use fewer dimensions")
 
     @property
-    def axis_names(self) -> tuple[str, ...] | None:
-        return None if self.mesh is None else self.mesh.axis_names
-
-    @property
     def axis_sizes(self) -> Mapping[str, int] | None:
         return None if self.mesh is None else self.mesh.shape
 
@@ -70,7 +66,7 @@ class Context:
 
     def mesh_order(self, axes: Sequence[str]) -> tuple[str, ...]:
         """`axes` in the order in which the mesh has them, as JAX prints sets of axes."""
-        places = {name: index for index, name in enumerate(self.axis_names or ())}
+        places = {name: index for index, name in enumerate(self.axis_sizes or ())}
 
         def place(name: str) -> tuple[int, int]:
             part = axis_part(name)

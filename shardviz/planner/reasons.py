@@ -66,20 +66,19 @@ def explain_beside(choice: PlannedStatement, step: Step) -> Reason:
     return short, f"{why}, from the device before along {over}: {sends}."
 
 
+_DOING = {
+    ("multiply", 1): "works on its {0}",
+    ("multiply", 2): "multiplies its {0} by its {1}",
+    ("add", 2): "adds its {0} and its {1}",
+    ("subtract", 2): "takes its {1} from its {0}",
+    ("divide", 2): "divides its {0} by its {1}",
+}
+
+
 def _doing(part: Statement, pieces: Sequence[str]) -> str:
     """The work of a statement on pieces of its operands: ``multiplies its A[4×8] by its W[8×2]``."""
-    first, *others = pieces
-    match part.function, others:
-        case "multiply", [other]:
-            return f"multiplies its {first} by its {other}"
-        case "multiply", []:
-            return f"works on its {first}"
-        case "add", [other]:
-            return f"adds its {first} and its {other}"
-        case "subtract", [other]:
-            return f"takes its {other} from its {first}"
-        case "divide", [other]:
-            return f"divides its {first} by its {other}"
+    if words := _DOING.get((part.function, len(pieces))):
+        return words.format(*pieces)
     *before, last = [f"its {piece}" for piece in pieces]
     taken = f"{', '.join(before)} and {last}" if before else last
     return f"takes {WRITTEN.get(part.function, part.function)} of {taken}"

@@ -51,7 +51,7 @@ class Statement:
 
     @property
     def sizes(self) -> dict[str, int]:
-        return _sizes_of(self.arrays)
+        return sizes_of(self.arrays)
 
     @property
     def summed(self) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class Statement:
         return tuple(dim for dim in self.einsum.dims if dim not in has)
 
 
-def _sizes_of(arrays: Iterable[ShardedArray]) -> dict[str, int]:
+def sizes_of(arrays: Iterable[ShardedArray]) -> dict[str, int]:
     return {dim: size for array in arrays for dim, size in zip(array.dims, array.shape, strict=True)}
 
 
@@ -331,7 +331,7 @@ class Problem:
 
     @property
     def sizes(self) -> dict[str, int]:
-        return _sizes_of(self.arrays)
+        return sizes_of(self.arrays)
 
     @property
     def text(self) -> str:

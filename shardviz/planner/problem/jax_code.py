@@ -48,9 +48,7 @@ class JaxCode:
     @property
     def sizes(self) -> dict[str, int]:
         """Elements along each dimension, as the device has them."""
-        named = zip((*self.einsum.operands, self.einsum.result), self.statement.arrays, strict=True)
-        found = {dim: size for dims, array in named for dim, size in zip(dims, array.shape, strict=True)}
-        return found | dict(self.local.sizes)
+        return self.statement.sizes | dict(self.local.sizes)
 
     def product(self) -> str:
         known = {dim for dims in self.einsum.operands for dim in dims}
