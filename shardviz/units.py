@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+SCALES = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
 
 def exact_bytes(count: int) -> str:
@@ -45,9 +46,8 @@ def seconds(duration: float, digits: int = 3) -> str:
     number of seconds has one, ``3.0 s``, as where seconds are counted while something runs."""
     if not duration:
         return "0 s"
-    scales = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
     least = 1 - 0.5 * 10.0**-digits
-    unit, size = next((scale for scale in scales if duration >= scale[1] * least), scales[-1])
+    unit, size = next((scale for scale in SCALES if duration >= scale[1] * least), SCALES[-1])
     value = duration / size
     text = f"{value:,.{digits}g}" if value < 10**digits - 0.5 else f"{value:,.0f}"
     return f"{text}{'.0' if unit == 's' and text.isdecimal() and len(text) < digits else ''} {unit}"

@@ -24,8 +24,6 @@ from shardviz.serve.addresses import listen, own_address
 from shardviz.targets import pip
 from shardviz.user_files import is_folder
 
-IDLE_MINUTES = 60
-
 
 @options.command("serve")
 def command(host: str, port: int, sessions: int, lesson: str | None, shared: str | None, follow: bool) -> int:
@@ -57,7 +55,7 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
     print_note(f"{who} at a time; Ctrl-C ends it")
     if bound != "::1" and not bound.startswith("127."):
         print_note("no password: anyone who can reach this machine over its network can open a session")
-    server = Server(Rules(begin, host, sessions, IDLE_MINUTES * 60, key))
+    server = Server(Rules(begin, host, sessions, key=key))
     number = asyncio.run(server.serve(listening))
     # Ctrl-C is how it is meant to end.
     return ExitCode.FINE if number == signal.SIGINT else ExitCode.INTERRUPTED - signal.SIGINT + number

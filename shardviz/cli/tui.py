@@ -18,8 +18,6 @@ from shardviz.forms.state_file import SESSION_NAME, StateError, load_session, st
 from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import attempt_of
 
-ELSEWHERE = "open it in a terminal; shardviz explain prints an answer anywhere"
-
 
 @options.command("tui")
 @click.argument("einsum", required=False)
@@ -46,7 +44,7 @@ def command(
             return ExitCode.FINE
         attempt = attempt_of(sent) if sent.lesson else None
     if reason := no_terminal():
-        raise QuestionError(reason, ELSEWHERE)
+        raise QuestionError(reason, "open it in a terminal; shardviz explain prints an answer anywhere")
     from shardviz.cli.open_app import open_app
 
     if shared is not None:

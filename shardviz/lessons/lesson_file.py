@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.form import SCREENS, TABLE_KEYS, CollectiveFields, ProblemForm, parameter_names
@@ -38,6 +38,7 @@ _WRITE_FIELD = (*_WRITE[:4], "target", "collectives", "field", "with", "goal")
 _SETUP = (*TABLE_KEYS, "collective")
 _COLLECTIVE = tuple(field.name for field in fields(CollectiveFields))
 
+T = TypeVar("T")
 Options = dict[str, Any]
 """A table as `form_from_table` takes it."""
 
@@ -126,12 +127,15 @@ def _wrong(table: StrictTable, least: int) -> dict[str, str]:
 
 
 def _tolerance(table: StrictTable, default: Fraction | None) -> Fraction | None:
-    if "tolerance" not in table:
-        return default
+    return _read(table, "tolerance", percent) if "tolerance" in table else default
+
+
+def _read(table: StrictTable, key: str, read: Callable[[str], T]) -> T:
+    text = table.text(key)
     try:
-        return percent(table.text("tolerance"))
+        return read(text)
     except ShardvizError as error:
-        table.fail("tolerance", error.message, error.hint)
+        table.fail(key, error.message, error.hint)
 
 
 def _figure(table: StrictTable, setup: Options, asked: Sequence[StrictTable]) -> TextFigure:
@@ -163,7 +167,7 @@ def _goal(table: StrictTable, setup: Options) -> Goal:
         ends = _draft(table, "ends", _put_over({"collective": over}, setup))
     return Goal(
         text=table.text("text"),
-        mesh=_mesh(table) if "mesh" in table else None,
+        mesh=str(_read(table, "mesh", parse_mesh)) if "mesh" in table else None,
         holds=table.settings("holds") if "holds" in table else None,
         collectives=_collectives(table) if "collectives" in table else None,
         ends=ends,
@@ -171,14 +175,6 @@ def _goal(table: StrictTable, setup: Options) -> Goal:
         axis_types=table.choice("axis_types", ("auto", "explicit")) if "axis_types" in table else None,
         may_change=may_change or (("collective",) if "collective" in setup else ("specs",)),
     )
-
-
-def _mesh(table: StrictTable) -> str:
-    text = table.text("mesh")
-    try:
-        return str(parse_mesh(text))
-    except ShardvizError as error:
-        table.fail("mesh", error.message, error.hint)
 
 
 def _collectives(table: StrictTable) -> tuple[str, ...]:
@@ -269,7 +265,7 @@ def _writing(table: StrictTable, setup: Options, draft: ProblemForm) -> Writing:
         starter=_code(table, "starter"),
         solution=_code(table, "solution"),
         hints=table.texts("hints", MAX_HINTS),
-        mesh=parse_mesh(_mesh(table) if "mesh" in table else draft.mesh),
+        mesh=_read(table, "mesh", parse_mesh) if "mesh" in table else parse_mesh(draft.mesh),
         target=table.text("target", "cpu"),
         collectives=None if limits is None else {op: limits.count(op, 1000) for op in limits.values},
         most_bytes=table.count("bytes", 2**40) if "bytes" in table else None,

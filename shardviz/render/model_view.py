@@ -20,7 +20,7 @@ from shardviz.models.answer import (
     PlannedPart,
 )
 from shardviz.models.checkpoint import Restore
-from shardviz.models.rule_set import FoldedParameter, SplitModel, folded
+from shardviz.models.rule_set import SplitModel, folded
 from shardviz.models.serving import ServingAnswer
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.pricing.priced_plan import PricedStep
@@ -78,13 +78,9 @@ def _head_lines(question: ModelQuestion, width: int, palette: Palette) -> list[T
 
 def _parameter_lines(question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
     """A row for each parameter, those of alike layers together, and what the rules leave out."""
-
-    def layers_of(parameter: FoldedParameter) -> str:
-        match = _LAYERS.fullmatch(parameter.name)
-        return "" if match is None else match[1]
-
     rows: list[Sequence[Cell]] = []
-    for layers, group in groupby(folded(question.split.parameters), layers_of):
+    every = folded(question.split.parameters)
+    for layers, group in groupby(every, lambda one: (_LAYERS.fullmatch(one.name) or ("", ""))[1]):
         parameters = [*group]
         if layers:
             held = sum(parameter.bytes_per_device for parameter in parameters)

@@ -14,7 +14,7 @@ from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.costs import Crossing, Sweep
 from shardviz.render.caption import axes_text
 from shardviz.render.cost_view import machine_words
-from shardviz.render.lines import sentence, sentences
+from shardviz.render.lines import GAP, sentence, sentences
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.plan_pages import headline
 from shardviz.render.plan_view import time_words
@@ -23,8 +23,6 @@ from shardviz.units import BINARY, human_bytes, seconds
 
 COMPUTE, COMMUNICATION, BOTH = "●", "×", "◉"
 CROSSING = "┆"
-GAP = 2
-"""Columns between the labels of sizes at least."""
 
 
 def sweep_view(sweep: Sweep, width: int, palette: Palette, verbose: bool = False) -> list[Text]:

@@ -85,7 +85,7 @@ class Seats:
         self._forks = ForkServer(begin)
         self._own: dict[str, Session] = {}
         self._shown: dict[tuple[int, int], Session] = {}
-        self._waiting: list[str] = []
+        self._waiting: dict[str, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
@@ -124,21 +124,19 @@ class Seats:
     def _give_up(self, seat: str) -> None:
         if seat in self.pages:
             return
-        if seat in self._waiting:
-            self._waiting.remove(seat)
+        self._waiting.pop(seat, None)
         self._end(seat)
 
     def take_over(self, page: BrowserPage) -> None:
         if page.seat not in (*self._own, *self._waiting):
-            self._waiting.append(page.seat)
+            self._waiting[page.seat] = None
             self._admit()
 
     def follow(self, page: BrowserPage) -> bool:
         """Have a pupil's page follow the teacher's, and its own process end; False for any other page."""
         if self._lecture is None or page.seat == TEACHER:
             return False
-        if page.seat in self._waiting:
-            self._waiting.remove(page.seat)
+        self._waiting.pop(page.seat, None)
         self._lecture.follow(page.seat)
         self._end(page.seat)
         self._admit()
@@ -177,7 +175,7 @@ class Seats:
             page = self.pages.get(seat)
             if page is None or seat in self._own or (seat != TEACHER and not free):
                 continue  # it is away for a moment, or its last process has not quite ended
-            self._waiting.remove(seat)
+            del self._waiting[seat]
             string, role = self._begin, "visitor"
             if self._lecture is not None:
                 string, role = self._lecture.string, "teacher" if seat == TEACHER else "pupil"
@@ -247,7 +245,7 @@ class Seats:
             return
         state: dict[str, object] = {"is": "follows"}
         if seat in self._waiting:
-            state = {"is": "waits", "place": self._waiting.index(seat) + 1}
+            state = {"is": "waits", "place": [*self._waiting].index(seat) + 1}
         if lecture is not None and is_pupil:
             width, height = (room * _SHRUNK for room in page.size)
             size = max((each for each in SIZES if each[0] <= width and each[1] <= height), default=SIZES[0])

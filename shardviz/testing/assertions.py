@@ -351,11 +351,11 @@ def check_baseline(
     broken = broken_limits(limits, changes)
     if changes.is_same_hardware and not broken and (fail_on is not None or not _differs(changes)):
         return
-    from shardviz.render.programs.changes_view import changes_text
+    from shardviz.render.programs.changes_view import changes_view
 
     raise BaselineChanged(
         f"the program differs from {short_path(file)}; to accept the changes, run again with {UPDATE}=1",
-        changes_text(changes, broken, WIDTH),
+        "\n".join(line.plain.rstrip() for line in changes_view(changes, broken, WIDTH)),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.render.programs.changes_view import changes_text
+from shardviz.render.programs.changes_view import changes_view
 from shardviz.reports.changes import ReportSummary, SummaryLine, report_changes
 
 GATHER = SummaryLine("all-gather", ("data",), "forward", "w", "bf16[64]→[256]", 4, 512, 384, 0, True)
@@ -15,7 +15,7 @@ LOOP = replace(GATHER, runs=None)
 
 def page(before, after):
     found = report_changes(*(ReportSummary((("data", 4),), "", (line,)) for line in (before, after)))
-    return changes_text(found, (), 100)
+    return "\n".join(line.plain.rstrip() for line in changes_view(found, (), 100))
 
 
 @pytest.mark.parametrize(

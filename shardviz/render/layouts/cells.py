@@ -228,10 +228,8 @@ def axis_labels(axes: Sequence[str], mesh: Mesh, palette: Palette) -> Sequence[C
 
 def padding(layout: Layout, block: tuple[int, ...]) -> float:
     """The part of a block (0 to 1) that lies beyond the array's edge."""
-    held = 1.0
-    for (start, stop), size in zip(layout.slices(block), layout.shard_shape, strict=True):
-        held *= (stop - start) / size if size else 1.0
-    return 1.0 - held
+    sizes = zip(layout.slices(block), layout.shard_shape, strict=True)
+    return 1.0 - math.prod((stop - start) / size if size else 1.0 for (start, stop), size in sizes)
 
 
 def ravel(coordinates: Sequence[int], sizes: Sequence[int]) -> int:

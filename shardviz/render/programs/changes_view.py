@@ -161,10 +161,6 @@ def changes_view(
     return lines + sentence(", ".join(same_hardware), width, style="dim")
 
 
-def changes_text(changes: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> str:
-    return "\n".join(line.plain.rstrip() for line in changes_view(changes, broken, width))
-
-
 def _mesh(summary: ReportSummary) -> str:
     return ",".join(f"{axis}={size}" for axis, size in summary.mesh) or "none"
 

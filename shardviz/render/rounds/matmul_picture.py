@@ -8,7 +8,7 @@ from functools import cached_property
 from rich.text import Text
 
 from shardviz.render.caption import DeviceLabels
-from shardviz.render.lines import LineBuilder, cut, sentence
+from shardviz.render.lines import GAP, LineBuilder, cut, sentence
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.rounds.pieces import NOTHING, chunk_name, chunk_names, chunk_style
 from shardviz.render.rounds.step_notes import headline
@@ -16,7 +16,6 @@ from shardviz.stepping.collective_matmul import BlockwiseMatmul
 from shardviz.units import seconds
 
 MARKS = "× is multiplied   slot n: after round n of a gather, before round n + 1 of a sum"
-GAP = 2
 
 
 class MatmulPicture:

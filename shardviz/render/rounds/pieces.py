@@ -358,12 +358,6 @@ class FrameStats:
         """True if anything without a slot waits to go on."""
         return any(row.passing for row in self.rows)
 
-    @property
-    def longest_passing(self) -> int:
-        """Columns of what waits to go on, with the line before it."""
-        longest = max((sum(len(cell.name) + 3 for cell in row.passing) for row in self.rows), default=0)
-        return longest + 3 if longest else 0
-
     def labels(self) -> Iterator[tuple[int, int]]:
         """The forms in which every piece can be written, the richest first, and the longest label in each."""
         cells = [cell for row in self.rows for cell in row.cells if cell is not None]

@@ -17,7 +17,7 @@ from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, Gro
 from shardviz.render.rounds.matmul_picture import MARKS as MATMUL_MARKS
 from shardviz.render.rounds.matmul_picture import MatmulPicture
 from shardviz.render.rounds.pieces import NOTHING, FrameStats, TableShape, drawn_columns, sampled
-from shardviz.render.rounds.round_traffic import link_lines, round_words
+from shardviz.render.rounds.round_traffic import LONGEST, link_lines, round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, duration, marks
 from shardviz.stepping.collective_matmul import BlockwiseMatmul
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
@@ -29,8 +29,6 @@ LOW = 18
 HIGH = 28
 """Lines from which the bytes on each link stand below the picture."""
 BARS = f"{FULL * 4} chunks that are there, in order   {SOME} some of them   {NOTHING} none"
-LONGEST = len("1.33 MiB")
-"""Columns of a number that changes from round to round."""
 
 
 class PlayerPage:

@@ -22,7 +22,7 @@ from shardviz.units import human_bytes
 MAX_DRAWN = 32
 """Links, and rounds, of which each link's bytes are drawn."""
 LONGEST = len("1.33 MiB")
-"""Columns of a link's bar, and of its bytes."""
+"""Columns of a number that changes from round to round."""
 MAX_FOLLOWED = 2**15
 """Messages between others than neighbours of which every link tells what they carry; of more none does."""
 

@@ -293,7 +293,9 @@ class BufferTable:
         """The richest form in which the table fits the page. What was sent gives way, but only to richer
         numbers."""
         stats, lengths = self.stats, dict(self.stats.labels())
-        passing, sent = stats.longest_passing, max((len(row.sent) for row in stats.rows), default=0)
+        passing = max((sum(len(cell.name) + 3 for cell in row.passing) for row in stats.rows), default=0)
+        passing += 3 * bool(passing)  # with the line before what waits to go on
+        sent = max((len(row.sent) for row in stats.rows), default=0)
         sent += GAP * bool(sent)
         rooms = [self._room(tail) for tail in dict.fromkeys((passing + sent, passing, 0))]
         forms = [next((form for form in lengths if lengths[form] + 2 <= room), NAMES) for room in rooms]

@@ -287,10 +287,7 @@ class LaneStyles:
         self._moving = [BarStyle(FULL, colour, palette.bar_ink, shown) for colour in colours]
         self._matmul = BarStyle(FULL, palette.lanes["matmul"], palette.bar_ink, shown)
         self._compute = BarStyle(LESS, palette.lanes["compute"], palette.bar_ink, shown)
-
-    @property
-    def compute(self) -> tuple[tuple[BarStyle, str], ...]:
-        return (self._matmul, "matmul"), (self._compute, "other compute")
+        self.compute = (self._matmul, "matmul"), (self._compute, "other compute")
 
     def of(self, op: TimedOp) -> BarStyle:
         if self._lanes[op.lane].kind == "compute":

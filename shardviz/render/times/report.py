@@ -181,8 +181,7 @@ def timeline_heading(
 ) -> Text:
     """``1.24 ms on v5e:2x4 exposed 210 µs 61 % of the peak``: the total, if wanted, and `facts` that fit."""
     cells = [Text(f"{seconds(timeline.seconds)} on {timeline.machine}", "bold")] * has_total
-    over = timeline.memory.over_bytes if timeline.memory is not None else 0
-    if over:
+    if timeline.memory is not None and (over := timeline.memory.over_bytes):
         cells.insert(0, Text.assemble(("✗", SIGNS["✗"]), (f" does not fit by {human_bytes(over)}", "bold")))
     text = Text("  ").join(cells)
     for fact in facts:

@@ -14,6 +14,7 @@ from typing import Any
 from shardviz.render.lines import printable
 from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp, TimeSpan
 from shardviz.timeline.unrolled import unrolled
+from shardviz.units import SCALES
 from shardviz.units import seconds as human_seconds
 
 MAX_ROWS = 4
@@ -157,7 +158,6 @@ def unknown_lanes(timeline: ProgramTimeline) -> set[str]:
     return {timeline.lanes[op.lane].name for op in timeline.ops if op.seconds is None and op.runs != 0}
 
 
-UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 MAX_DECIMALS = 4
 """Of a tick; where it needs more, it is in the next smaller unit."""
 SMALLEST = 1e-10
@@ -219,11 +219,11 @@ def ticks(window: TimeWindow, width: int) -> list[tuple[float, str]]:
     for step in steps:
         if step < least:
             continue
-        unit = next((i for i, (_, size) in enumerate(UNITS) if window.end >= size * 0.9995), len(UNITS) - 1)
+        unit = next((i for i, (_, size) in enumerate(SCALES) if window.end >= size * 0.9995), len(SCALES) - 1)
         while True:
-            name, size = UNITS[unit]
+            name, size = SCALES[unit]
             decimals = max(0, math.ceil(-math.log10(step / size) - 1e-9))
-            if decimals <= MAX_DECIMALS or unit == len(UNITS) - 1:
+            if decimals <= MAX_DECIMALS or unit == len(SCALES) - 1:
                 break
             unit += 1
         if step / least >= len(f"{window.end / size:,.{decimals}f} {name}") + GAP:
