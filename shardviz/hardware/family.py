@@ -219,7 +219,7 @@ class SwitchedNodes(Family):
     def toml(self) -> list[str]:
         node, nodes = (one.size for one in self.dimensions)
         direct = ["direct = true"] * self.dimensions[0].direct
-        links = [line for name, link in self.links.items() if name == "switch" for line in link_toml(link)]
+        links = link_toml(self.links["switch"]) if "switch" in self.links else []
         return [f"devices = {node}", f"count = {nodes}", *direct, *links]
 
     def jax_order(self, sizes: Sequence[int]) -> Parts | tuple[int, ...] | None:

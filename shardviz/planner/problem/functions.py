@@ -396,6 +396,5 @@ def is_matmul(part: Statement) -> bool:
 def matmul_dtype(part: Statement) -> str:
     """The dtype of a statement's matrix products; "" where it has none: only
     these are bound by a chip's published peak, all else by its HBM."""
-    if not is_matmul(part) and not FUNCTIONS[part.function].multiplies_matrices:
-        return ""
-    return computed_dtype(part)
+    multiplies = is_matmul(part) or FUNCTIONS[part.function].multiplies_matrices
+    return computed_dtype(part) if multiplies else ""
