@@ -23,8 +23,7 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from shardviz.api import shared_worker
-from shardviz.compiler import Cancelled, Worker, child_process
-from shardviz.compiler import worker as worker_client
+from shardviz.compiler import Cancelled, Worker, child_process, worker as worker_client
 from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.targets import ProcessName, older_than
 from tests.forked_files import ForkServer

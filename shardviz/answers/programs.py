@@ -16,7 +16,13 @@ from shardviz.hlo.module import is_hlo
 from shardviz.models.model import ModelParameter
 from shardviz.reports.changes import ReportSummary, summary, together
 from shardviz.reports.failures import MARKS, STUCK, OutOfMemory, out_of_memory, stuck_collectives
-from shardviz.reports.program_report import DumpedModule, ProgramReport, program_report, report_of
+from shardviz.reports.program_report import (
+    DumpedModule,
+    ProgramReport,
+    TargetProgram,
+    program_report,
+    report_of,
+)
 from shardviz.reports.rematerialization import (
     MARK,
     Rematerialization,
@@ -25,15 +31,13 @@ from shardviz.reports.rematerialization import (
     rematerializations_of,
     without_warnings,
 )
-from shardviz.sharding import PartitionSpec
+from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.models.rule_set import RuleSet
     from shardviz.reports.arrays import ProgramArray
-    from shardviz.reports.program_report import TargetProgram
-    from shardviz.sharding import Mesh
 
 
 @dataclass(frozen=True)

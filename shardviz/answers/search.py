@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError
-from shardviz.hardware.machine import place_mesh
+from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.models.answer import usual_sequence
 from shardviz.models.layer_program import (
     CACHES,
@@ -33,7 +33,6 @@ from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shardviz.hardware.machine import Machine
     from shardviz.models.model import Model
 
 SHIPPED = ("data", "tensor", "expert")

@@ -28,15 +28,14 @@ from shardviz.devices.found_hardware import found_placement, machine_of
 from shardviz.documents.programs import hlo_document, program_document
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import assumed_machine
-from shardviz.hlo import Collective, HloModule, ShardyModule, read
-from shardviz.hlo import read_hlo as read_compiled
+from shardviz.hlo import Collective, HloModule, ShardyModule, read, read_hlo as read_compiled
 from shardviz.hlo.arguments import ProgramArgument, arguments_of
 from shardviz.lazy_names import LazyImports
 from shardviz.reports.arrays import ProgramArray, ProgramEnds, arrays_of
 from shardviz.reports.entries import BY_COST, entries_of
 from shardviz.reports.lowered_module import LoweredArray, LoweredModule, ProgramChange
-from shardviz.reports.program_report import OutOfMemoryError as OutOfMemoryError
 from shardviz.reports.program_report import (
+    OutOfMemoryError as OutOfMemoryError,
     ProgramReport,
     TargetProgram,
     TargetTimes,
@@ -53,8 +52,7 @@ from shardviz.timeline.compiler_memory import read_memory
 from shardviz.timeline.of_program import timed_program
 
 with LazyImports():
-    from shardviz.render import lines as render_lines
-    from shardviz.render import palette as palettes
+    from shardviz.render import lines as render_lines, palette as palettes
     from shardviz.render.programs import array_table, cost_lines, program_view
     from shardviz.render.times import live_memory
 

@@ -13,8 +13,7 @@ from shardviz.strict_table import closest
 with LazyImports():
     from shardviz.documents import fields
     from shardviz.forms import command_line, wording
-    from shardviz.lessons import attempt as attempts
-    from shardviz.lessons import course, goal, measures
+    from shardviz.lessons import attempt as attempts, course, goal, measures
     from shardviz.lessons.measures import subject
     from shardviz.render import exports, lesson_view, tables
     from shardviz.render.exports import sections

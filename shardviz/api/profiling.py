@@ -20,8 +20,7 @@ from shardviz.lazy_names import LazyImports
 from shardviz.targets import installed_versions, libtpu_mismatch, pip
 
 with LazyImports():
-    from shardviz.profiles import profile as profiles
-    from shardviz.profiles import trace_files
+    from shardviz.profiles import profile as profiles, trace_files
     from shardviz.render import profile_view
 
 if TYPE_CHECKING:

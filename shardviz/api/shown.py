@@ -14,8 +14,7 @@ from shardviz.render.exports import times_of
 
 with LazyImports():
     from shardviz.documents import fields
-    from shardviz.render import lines as render_lines
-    from shardviz.render import palette
+    from shardviz.render import lines as render_lines, palette
     from shardviz.render.exports import pictures
     from shardviz.render.times import report, timeline_rows
 

@@ -25,8 +25,7 @@ with LazyImports():
     from shardviz.hardware import machine_file
     from shardviz.hlo import dumps, text_file
     from shardviz.render.programs import changes_view
-    from shardviz.reports import changes as report_changes
-    from shardviz.reports import program_report
+    from shardviz.reports import changes as report_changes, program_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

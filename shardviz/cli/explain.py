@@ -18,10 +18,8 @@ from shardviz.lazy_names import LazyImports
 
 with LazyImports():
     from shardviz.answers import plans
-    from shardviz.cli import export
-    from shardviz.cli import step as step_command
-    from shardviz.documents import fields, programs, rounds
-    from shardviz.documents import plans as documents
+    from shardviz.cli import export, step as step_command
+    from shardviz.documents import fields, plans as documents, programs, rounds
     from shardviz.render import measurements, plan_pages, plan_view, plans_compared, sweep_view
     from shardviz.render.programs import program_pages, target_answers
     from shardviz.render.rounds import matmul_picture

@@ -17,18 +17,14 @@ from shardviz.cli.output import working
 from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.render.exports import Subject as Subject
-from shardviz.render.exports import subject_of
-from shardviz.render.exports import times_of as times_of
-from shardviz.render.exports import title_of as title_of
+from shardviz.render.exports import Subject as Subject, subject_of, times_of as times_of, title_of as title_of
 from shardviz.reports.trials import TrialTable
 from shardviz.user_files import new_path, write_file
 
 with LazyImports():
     from shardviz.answers import plans
     from shardviz.forms import command_line, resolve, share
-    from shardviz.lessons import attempt as attempts
-    from shardviz.lessons import course
+    from shardviz.lessons import attempt as attempts, course
     from shardviz.planner.pricing import costs
     from shardviz.render.exports import lesson_files, pictures, script
     from shardviz.render.times import timeline_rows

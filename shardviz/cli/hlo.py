@@ -18,12 +18,9 @@ from shardviz.user_files import is_folder
 with LazyImports():
     from shardviz.answers import programs
     from shardviz.cli import export, target_session
-    from shardviz.documents import fields, summaries
-    from shardviz.documents import programs as documents
-    from shardviz.hardware import machine as machines
-    from shardviz.hardware import machine_file
-    from shardviz.hlo import dumps, text_file
-    from shardviz.hlo import listing as listings
+    from shardviz.documents import fields, programs as documents, summaries
+    from shardviz.hardware import machine as machines, machine_file
+    from shardviz.hlo import dumps, listing as listings, text_file
     from shardviz.hlo.text import call_graph
     from shardviz.render import lines
     from shardviz.render.programs import array_table, changes_view, cost_lines, program_pages, program_view

@@ -26,8 +26,7 @@ from shardviz.lessons.progress import load
 from shardviz.user_files import free_name, new_path, target_path, write_file
 
 with LazyImports():
-    from shardviz.cli import export
-    from shardviz.cli import open_app as cli_open_app
+    from shardviz.cli import export, open_app as cli_open_app
     from shardviz.forms import resolve, state_file
     from shardviz.lessons import checking, hand_in, verifier, writing
     from shardviz.render import lesson_view

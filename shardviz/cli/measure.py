@@ -23,13 +23,10 @@ from shardviz.units import human_bytes, rate, seconds
 from shardviz.user_files import target_path, write_file
 
 with LazyImports():
-    from shardviz.devices import fitting
-    from shardviz.devices import question as devices_question
+    from shardviz.devices import fitting, question as devices_question
     from shardviz.documents import machines
-    from shardviz.hardware import machine as hardware_machine
-    from shardviz.hardware import machine_file
-    from shardviz.render import lines as render_lines
-    from shardviz.render import measurements
+    from shardviz.hardware import machine as hardware_machine, machine_file
+    from shardviz.render import lines as render_lines, measurements
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Worker

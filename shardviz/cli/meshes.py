@@ -18,8 +18,7 @@ with LazyImports():
     from shardviz.cli import export
     from shardviz.documents import fields, machines
     from shardviz.forms import enter
-    from shardviz.hardware import machine as hardware_machine
-    from shardviz.hardware import machine_file
+    from shardviz.hardware import machine as hardware_machine, machine_file
     from shardviz.render import caption, machine_view
     from shardviz.render.layouts import layout_view
 

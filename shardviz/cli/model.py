@@ -20,11 +20,14 @@ from shardviz.sharding import canonical_dtype
 
 with LazyImports():
     from shardviz.answers import plans
-    from shardviz.documents import fields
-    from shardviz.documents import programs as documents
-    from shardviz.models import answer as model_answer
-    from shardviz.models import checkpoint as checkpoints
-    from shardviz.models import rule_files, serving, sources
+    from shardviz.documents import fields, programs as documents
+    from shardviz.models import (
+        answer as model_answer,
+        checkpoint as checkpoints,
+        rule_files,
+        serving,
+        sources,
+    )
     from shardviz.planner.problem import training
     from shardviz.render import model_view
     from shardviz.render.programs import target_answers

@@ -21,8 +21,7 @@ from shardviz.cli.streams import escaped_json
 from shardviz.lazy_names import LazyImports
 
 with LazyImports():
-    from shardviz.render import lines as render_lines
-    from shardviz.render import palette as palettes
+    from shardviz.render import lines as render_lines, palette as palettes
 
 if TYPE_CHECKING:
     from rich.text import Text

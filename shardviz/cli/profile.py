@@ -16,12 +16,10 @@ from shardviz.lazy_names import LazyImports
 from shardviz.units import human_bytes
 
 with LazyImports():
-    from shardviz.cli import export
-    from shardviz.cli import hlo as hlo_command
+    from shardviz.cli import export, hlo as hlo_command
     from shardviz.documents import fields
     from shardviz.hardware import machine_file
-    from shardviz.profiles import profile as profiles
-    from shardviz.profiles import trace_files
+    from shardviz.profiles import profile as profiles, trace_files
     from shardviz.render import profile_view
 
 

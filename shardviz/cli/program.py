@@ -27,8 +27,7 @@ from shardviz.user_files import is_folder, is_there
 with LazyImports():
     from shardviz.answers import programs
     from shardviz.cli import export
-    from shardviz.compiler import user_file
-    from shardviz.compiler import worker as workers
+    from shardviz.compiler import user_file, worker as workers
     from shardviz.devices import found_hardware
     from shardviz.documents import programs as documents
     from shardviz.documents.fields import KINDS

@@ -21,8 +21,7 @@ with LazyImports():
     from shardviz.answers import search
     from shardviz.cli import target_session
     from shardviz.documents import plans as documents
-    from shardviz.forms import command_line
-    from shardviz.forms import options as form_options
+    from shardviz.forms import command_line, options as form_options
     from shardviz.hardware import machine_file
     from shardviz.models import sources
     from shardviz.notation import spec_string

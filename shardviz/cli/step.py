@@ -21,13 +21,10 @@ from shardviz.targets import TARGETS
 
 with LazyImports():
     from shardviz.cli import export
-    from shardviz.documents import fields
-    from shardviz.documents import rounds as documents
-    from shardviz.render import lines as render_lines
-    from shardviz.render import measurements
+    from shardviz.documents import fields, rounds as documents
+    from shardviz.render import lines as render_lines, measurements
     from shardviz.render.rounds import device_values, step_notes, step_view
-    from shardviz.stepping import collective_run
-    from shardviz.stepping import question as stepping_question
+    from shardviz.stepping import collective_run, question as stepping_question
     from shardviz.targets import hardware
 
 if TYPE_CHECKING:

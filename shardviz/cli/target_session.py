@@ -19,8 +19,7 @@ from shardviz.targets import Target, check_axis_types, check_mesh, parse_targets
 
 with LazyImports():
     from shardviz.answers import requests
-    from shardviz.compiler import user_file
-    from shardviz.compiler import worker as workers
+    from shardviz.compiler import user_file, worker as workers
     from shardviz.reports import program_report, target_result, verdicts
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from shardviz.collectives.values import Bools, Ints, Reals, Values, float_limits
 from shardviz.sharding import Mesh
 from shardviz.units import shaped
 
-_ANY_FLOAT = "f64"
 _MANY = 2**62
 _NAN_NOTE = "XLA for CPU passes over NaN here, where StableHLO's maximum and minimum give NaN"
 
@@ -162,7 +161,7 @@ def _over_groups(operation: Operation, mesh: Mesh, before: Values, parts: Reals,
     pattern = operation.pattern(operation.dims(mesh))
     chunks = pattern.base_chunks
     addends = parts.reshape(len(before), -1, parts.shape[1])
-    cuts = operation.cuts(before.shape[1:], _ANY_FLOAT, pattern.group_size, chunks)
+    cuts = operation.cuts(before.shape[1:], "f64", pattern.group_size, chunks)
     member, chunk = pattern.ends(chunks)
     sums = np.zeros((len(before), int(np.prod(cuts.shape)), parts.shape[1]))
     for group in mesh.groups(operation.axes):

@@ -85,11 +85,6 @@ class TimeFit:
         worst = max(map(self.off, self.rows))
         return (worst if self.held_back is None else self.held_back) <= HOLDS
 
-    @property
-    def bandwidth_spread(self) -> float:
-        """The largest standard error of a bandwidth, relative to it."""
-        return max(regime.bandwidth_error / regime.bandwidth for regime in self.regimes)
-
     def seconds(self, size: float) -> float:
         """The time of so many bytes by the lines."""
         return MeasuredTimes(self.op, "", self.axes, self.regimes, ()).seconds(size)

@@ -180,9 +180,6 @@ def _axes(text: str, mesh: Mesh) -> tuple[str, ...]:
     return axes
 
 
-Clock = Literal["wall", "device"]
-
-
 @dataclass(frozen=True)
 class Measurement:
     """The seconds of each run of a case, by the `clock` of the device, from its profile, or by the wall's.
@@ -191,7 +188,7 @@ class Measurement:
 
     case: Case
     seconds: tuple[float, ...]
-    clock: Clock = "wall"
+    clock: Literal["wall", "device"] = "wall"
     wrong: int | None = None
     note: str = ""
     device: str = ""

@@ -13,7 +13,7 @@ from shardviz.forms.form import FLAG, PROBLEM_FIELDS, ArrayRow, FieldError, Prob
 from shardviz.forms.parsing import Einsums, looks_like_command, parsed, reader_errors
 from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import Plan
-from shardviz.planner.problem import Problem, Statement, dtypes
+from shardviz.planner.problem import Objective, Problem, Statement, dtypes
 from shardviz.planner.problem.reading import program_problem, with_layers
 from shardviz.planner.problem.sizes import padded
 from shardviz.planner.problem.training import Training, parse_frozen, parse_optimizer, parse_remat
@@ -21,8 +21,7 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.targets import Target, parse_targets
 
 with LazyImports():
-    from shardviz.forms import collective as collectives
-    from shardviz.forms import command_line
+    from shardviz.forms import collective as collectives, command_line
     from shardviz.hardware import machine, machine_file
     from shardviz.planner import planner, training
     from shardviz.planner.pricing import costs
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine, PlacedMesh
     from shardviz.planner.planner import Planner
     from shardviz.planner.pricing.costs import PlanCost
-    from shardviz.planner.problem import Objective
     from shardviz.stepping.question import CollectiveQuestion
 
 MAX_PARTS = 32

@@ -19,8 +19,7 @@ from shardviz.hardware.chips import DCN_LATENCY
 from shardviz.hardware.gpu_times import EXCHANGE, NCCL, PERMUTE, nccl_time
 from shardviz.hardware.links import LevelKind, LinkLevel
 from shardviz.hardware.measured import MeasuredTimes, measured_times
-from shardviz.units import human_bytes, rate
-from shardviz.units import seconds as duration
+from shardviz.units import human_bytes, rate, seconds as duration
 
 GATHERS = {"all-gather": 1, "reduce-scatter": 1, "all-reduce": 2}
 """How often (N−1)/N of the bytes pass: an all-reduce is a reduce-scatter and an all-gather."""

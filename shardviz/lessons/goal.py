@@ -21,17 +21,15 @@ from shardviz.lessons.measures.plan import sent_by
 from shardviz.lessons.measures.subject import array_named, resolve_once
 from shardviz.notation.notations import read_sharding
 from shardviz.notation.reading import Context
-from shardviz.planner.plan import LOCAL_OPS
-from shardviz.sharding import Layout, PartitionSpec, ShardedArray
+from shardviz.planner.plan import LOCAL_OPS, Plan
+from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from shardviz.units import human_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
-    from shardviz.sharding import Mesh
 
 
 _KEPT = {

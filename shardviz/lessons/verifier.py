@@ -24,7 +24,7 @@ from shardviz.hardware.measured import COLLECTIVES
 from shardviz.lessons.measures.subject import array_named, collective_of, resolve_once
 from shardviz.lessons.writing import check_written
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
-from shardviz.stepping.collective_run import compare_with_jax
+from shardviz.stepping.collective_run import Verdict, compare_with_jax
 from shardviz.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from shardviz.lessons.lesson import Lesson
     from shardviz.planner.plan import Plan
     from shardviz.reports.target_result import HeldArray, TargetResult
-    from shardviz.stepping.collective_run import Verdict
     from shardviz.stepping.question import CollectiveQuestion
 
 TIME_LIMIT_S = 60.0

@@ -9,8 +9,7 @@ or before ``=``."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple

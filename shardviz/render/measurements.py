@@ -223,7 +223,8 @@ def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
         yield f"Too noisy to predict within {HOLDS:.0%}: {_names(forbidden)}."
     if others := [fit for fit in wrong if not fit.is_noisy]:
         yield f"No line fits within {HOLDS:.0%} for {_names(others)}."
-    if loose := [fit for fit in fits if fit.bandwidth_spread > LOOSE]:
+    ratios = ((fit, [each.bandwidth_error / each.bandwidth for each in fit.regimes]) for fit in fits)
+    if loose := [fit for fit, spreads in ratios if max(spreads) > LOOSE]:
         yield (
             f"The bandwidth is uncertain by more than {LOOSE:.0%} for {_names(loose)}: measure larger sizes, "
             "or use more --runs."

@@ -18,8 +18,7 @@ from shardviz.hardware.quantities import SIZE, TIME
 from shardviz.reports.arrays import ProgramArray
 from shardviz.reports.entries import AlikeEntries, Phase, alike
 from shardviz.reports.program_report import ProgramReport
-from shardviz.units import human_bytes
-from shardviz.units import seconds as human_seconds
+from shardviz.units import human_bytes, seconds as human_seconds
 
 ChangeKind = Literal[
     "added",

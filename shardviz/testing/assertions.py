@@ -22,8 +22,7 @@ from shardviz.hardware.quantities import SIZE, TIME, Quantity
 from shardviz.hlo.collective import Expected, tallies
 from shardviz.reports.changes import ReportChanges, ReportSummary, broken_limits, parse_limits, report_changes
 from shardviz.reports.program_report import ProgramReport, report_of
-from shardviz.units import human_bytes
-from shardviz.units import seconds as human_seconds
+from shardviz.units import human_bytes, seconds as human_seconds
 from shardviz.user_files import short_path
 
 if TYPE_CHECKING:

@@ -20,13 +20,11 @@ from shardviz.hardware.links import LinkLevel, UnpublishedLinkError
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import NAMING
-from shardviz.hlo.text.shapes import HBM, placed_arrays
-from shardviz.hlo.text.shapes import HOST as HOST_MEMORY
+from shardviz.hlo.text.shapes import HBM, HOST as HOST_MEMORY, placed_arrays
 from shardviz.planner.pricing.priced_plan import optimistic
 from shardviz.timeline.instruction_work import InstructionWork, Matmuls
 from shardviz.timeline.program_timeline import COMPUTE, COPIES, HOST, LINKS, Estimate, Lane
-from shardviz.units import human_bytes, rate
-from shardviz.units import seconds as human_seconds
+from shardviz.units import human_bytes, rate, seconds as human_seconds
 
 if TYPE_CHECKING:
     from shardviz.hardware.chips import DeviceFigures

@@ -19,8 +19,7 @@ from shardviz.timeline.program_timeline import (
     ProgramTimeline,
     TimedOp,
 )
-from shardviz.units import seconds as human_seconds
-from shardviz.units import shaped
+from shardviz.units import seconds as human_seconds, shaped
 
 
 def plan_timeline(cost: PlanCost) -> ProgramTimeline:

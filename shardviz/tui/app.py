@@ -20,12 +20,10 @@ from shardviz.tui.workspace import PANES, Workspace
 
 with LazyImports():
     from shardviz.forms import enter, jumps, share
-    from shardviz.lessons import attempt
-    from shardviz.lessons import lesson as lessons
+    from shardviz.lessons import attempt, lesson as lessons
     from shardviz.tui.dialogs import dialog, export, lists, tables
     from shardviz.tui.lesson import view
-    from shardviz.tui.opening import dialog as opening
-    from shardviz.tui.opening import kinds, pages
+    from shardviz.tui.opening import dialog as opening, kinds, pages
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from shardviz.forms.form import History, ProblemForm
 from shardviz.forms.resolve import ResolvedProblem, resolve, resolve_as_given, resolve_first
 from shardviz.forms.summary import AskedQuestions
 from shardviz.lazy_names import LazyImports
-from shardviz.planner.plan import LOCAL_OPS
+from shardviz.planner.plan import LOCAL_OPS, Plan
 from shardviz.tui.planning import Plans
 
 with LazyImports():
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from shardviz.compiler import Worker
     from shardviz.forms.state_file import SavedSession
-    from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
     from shardviz.profiles.profile import Profile
 

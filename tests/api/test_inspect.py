@@ -19,8 +19,7 @@ import pytest
 from jax import lax
 from jax.errors import JaxRuntimeError
 from jax.experimental import serialize_executable
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 import shardviz
 from shardviz.cli.group import run

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import jax
 import jax.numpy as jnp
 import pytest
-from jax.sharding import AbstractMesh, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec as P
 
 import shardviz
 from shardviz.errors import QuestionError, ShardvizError

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 from shardviz.collectives.algorithms import ALGORITHMS, schedule_for, schedules_for
 from shardviz.collectives.frames import Frames

@@ -8,8 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from shardviz.collectives.algorithms import ALGORITHMS, Unsuited, schedule_for, schedules_for, trees
 from shardviz.collectives.schedule import KINDS, Pattern, Phase, Schedule, Sends

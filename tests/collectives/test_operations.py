@@ -9,8 +9,7 @@ import jax
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from jax.sharding import PartitionSpec as P
 
 from shardviz.collectives.operations import (

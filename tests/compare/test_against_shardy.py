@@ -35,8 +35,7 @@ class Shardy:
     def __init__(self, sizes: str) -> None:
         import jax
         import jax.numpy as jnp
-        from jax.sharding import AbstractMesh, AxisType, NamedSharding
-        from jax.sharding import PartitionSpec as P
+        from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
         from jaxlib.mlir.passmanager import PassManager
 
         mesh = AbstractMesh(MESH.axis_sizes, MESH.axis_names, axis_types=(AxisType.Auto,) * 2)

@@ -12,8 +12,7 @@ from pathlib import Path
 import jax
 import pytest
 from jax.interpreters.mlir import make_ir_context
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import NamedSharding, PartitionSpec as P
 
 from shardviz.compiler.user_file import (
     EXAMPLES,

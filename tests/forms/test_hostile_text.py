@@ -7,8 +7,7 @@ import re
 import time
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from shardviz.errors import ShardvizError
 from shardviz.forms import axis_edits, parsing, retain_fields
@@ -33,8 +32,7 @@ from shardviz.forms.resolve import resolve
 from shardviz.forms.share import from_document, from_string, to_document
 from shardviz.forms.state_file import state_error
 from shardviz.forms.summary import summary
-from shardviz.notation import mesh as notation_mesh
-from shardviz.notation import notations
+from shardviz.notation import mesh as notation_mesh, notations
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.notations import parse_layout
 from shardviz.notation.numbers import parse_shape

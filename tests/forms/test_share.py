@@ -9,8 +9,7 @@ import zlib
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from shardviz.errors import QuestionError
 from shardviz.forms.examples import examples

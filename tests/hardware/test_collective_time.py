@@ -7,8 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.collective_time import TIMED, collective_time

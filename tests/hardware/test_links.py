@@ -6,8 +6,7 @@ import math
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from shardviz.errors import NotationError, QuestionError, ShardvizError
 from shardviz.hardware.chips import GPUS, TPUS

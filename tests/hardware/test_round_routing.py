@@ -9,8 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.round_routing import RoundRouting, busiest_transfer, store_and_forward

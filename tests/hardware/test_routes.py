@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from shardviz.hardware.routes import link_loads, links_in_order, route_segments
 from shardviz.hardware.topology import Switch, Torus

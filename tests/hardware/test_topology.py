@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.topology import Switch, Torus, topology_for

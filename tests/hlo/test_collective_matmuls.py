@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
-from jax.sharding import AxisType
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType, PartitionSpec as P
 
 from shardviz.hlo import HloModule, read_hlo
 from shardviz.hlo.collective_matmuls import ring_pairs

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from shardviz.hlo import read, read_hlo
 from shardviz.hlo.device_numbers import mesh_of_groups

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.experimental import pallas, topologies
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 import shardviz
 from shardviz.hlo import HloModule, read, read_hlo

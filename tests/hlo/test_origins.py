@@ -180,8 +180,7 @@ def test_the_collectives_of_a_compiled_chain():
     """On XLA's own text: the weights are gathered, each product is summed."""
     import jax
     import jax.numpy as jnp
-    from jax.sharding import NamedSharding
-    from jax.sharding import PartitionSpec as P
+    from jax.sharding import NamedSharding, PartitionSpec as P
 
     mesh = jax.make_mesh((2, 4), ("X", "Y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
 

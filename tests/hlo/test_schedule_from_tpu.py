@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.experimental import topologies
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 from shardviz.hlo import HloModule, read_hlo
 from shardviz.render.palette import PLAIN

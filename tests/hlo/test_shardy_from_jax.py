@@ -11,8 +11,7 @@ import jaxlib.mlir.passmanager as passmanager
 import numpy as np
 import pytest
 from jax import lax
-from jax.sharding import AbstractMesh, AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
 
 from shardviz.hlo import Collective, ShardyModule, read, read_shardy
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray

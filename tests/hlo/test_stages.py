@@ -8,8 +8,7 @@ from itertools import pairwise
 import jax
 import jax.numpy as jnp
 import pytest
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 from shardviz.errors import QuestionError
 from shardviz.hlo.dumps import Dump, dump_files, pass_name, read_passes

@@ -7,8 +7,7 @@ import re
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hlo import HloModule, read_hlo

@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.lessons import hand_in as handing_in
-from shardviz.lessons import progress as kept
+from shardviz.lessons import hand_in as handing_in, progress as kept
 from shardviz.lessons.attempt import UNKNOWN, afresh, begin
 from shardviz.lessons.course import course
 from shardviz.lessons.hand_in import grades, hand_in

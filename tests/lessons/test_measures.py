@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from shardviz.cli.target_session import started_worker
 from shardviz.errors import QuestionError

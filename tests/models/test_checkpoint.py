@@ -10,8 +10,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import NamedSharding, PartitionSpec as P
 
 from shardviz.cli.group import run
 from shardviz.models.checkpoint import read_checkpoint, restored

@@ -10,8 +10,7 @@ import pytest
 from jax._src.interpreters import mlir
 from jax._src.lib import xla_client
 from jax._src.lib.mlir import ir
-from jax.sharding import AbstractMesh, AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
 
 from shardviz.errors import NotationError
 from shardviz.notation.gspmd import read_gspmd, write_gspmd

@@ -2,8 +2,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from shardviz.errors import NotationError
 from shardviz.notation.numbers import parse_numbers, parse_permutation, parse_send_sizes, parse_sizes

@@ -2,8 +2,7 @@
 
 import jax
 import pytest
-from jax.sharding import AbstractMesh, AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
 
 from shardviz.errors import QuestionError
 from shardviz.notation.mesh import mesh_in_text, parse_mesh, spec_alone

@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from shardviz.errors import NotationError
 from shardviz.notation.spec_string import SpecPart, parse_specs, write_spec, write_specs

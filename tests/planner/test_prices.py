@@ -35,18 +35,19 @@ def test_the_steps_of_a_plan_cost_what_they_are_priced(specs):
                 step.bytes // (MESH.group_size(step.axes) if smaller else 1)
                 for smaller in (step.op == "all_gather", step.op == "psum_scatter")
             )
-            parts = planner.prices.parts(planner.prices.move(step.op, step.axes, before, after))
-            assert parts["time"] / 1e9 == pytest.approx(each.seconds, abs=1e-9)
-            assert (parts["wire_bytes"], parts["collectives"]) == (step.wire_bytes, 1)
+            cost = planner.prices.move(step.op, step.axes, before, after)
+            assert planner.prices.figure(cost, "time") / 1e9 == pytest.approx(each.seconds, abs=1e-9)
+            assert planner.prices.figure(cost, "wire_bytes") == step.wire_bytes
+            assert planner.prices.figure(cost, "collectives") == 1
 
 
 def test_costs_add_up_field_by_field():
     found = prices()
     one, other = found.move("psum", ("X",), 4096, 4096), found.work(10**9, 10**6, "bf16")
-    parts = found.parts(one + other)
-    assert parts["wire_bytes"] == found.parts(one)["wire_bytes"] == 4096
-    assert parts["flops"] == 10**9
-    assert parts["time"] == found.parts(one)["time"] + found.parts(other)["time"]
+    both = one + other
+    assert found.figure(both, "wire_bytes") == found.figure(one, "wire_bytes") == 4096
+    assert found.figure(both, "flops") == 10**9
+    assert found.figure(both, "time") == found.figure(one, "time") + found.figure(other, "time")
 
 
 def test_the_objective_decides_which_field_comes_first():
@@ -65,8 +66,8 @@ def test_one_sum_costs_no_more_than_a_scatter_and_a_gather():
 
 
 def test_a_slice_takes_no_time():
-    parts = prices().parts(prices().move("slice", ("X",), 4096, 2048))
-    assert not any(parts[field] for field in ("time", "wire_bytes", "collectives"))
+    cost = prices().move("slice", ("X",), 4096, 2048)
+    assert not any(prices().figure(cost, name) for name in ("time", "wire_bytes", "collectives"))
 
 
 def test_another_dtype_s_peak_stands_in_for_one_that_is_not_known():

@@ -181,4 +181,4 @@ def test_a_chain_costs_as_little_as_with_the_planner_of_trees(text, specs, sizes
     cost, _ = planned_program(choices, problem)
     steps = price(planner.plan(problem), planner.placed).steps
     nanoseconds = sum(math.ceil(1e9 * step.seconds - 1e-6) for step in steps)
-    assert planner.prices.parts(cost)["time"] == pytest.approx(nanoseconds)
+    assert planner.prices.figure(cost, "time") == pytest.approx(nanoseconds)

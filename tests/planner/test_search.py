@@ -437,7 +437,7 @@ def test_no_way_of_a_search_takes_less_than_the_cheapest_moves(axes):
             row = np.where(tables.even[first:][: len(afters)], row, inf)
             for after, own in zip(afters, row, strict=True):
                 if own < inf:
-                    assert own > prices.parts(cheapest[after])["time"] / 1e9 - 1e-8
+                    assert own > prices.figure(cheapest[after], "time") / 1e9 - 1e-8
                     compared += own > 0
     assert compared > 10
 

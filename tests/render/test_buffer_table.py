@@ -8,8 +8,7 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from shardviz.collectives.algorithms import schedules_for
 from shardviz.collectives.schedule import Pattern

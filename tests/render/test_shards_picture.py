@@ -6,8 +6,7 @@ from collections.abc import Callable
 from textwrap import dedent
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.console import Console
 
 from shardviz.render.palette import PLAIN, TRUECOLOR

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from textwrap import dedent
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from shardviz.cli.streams import STAND_INS
 from shardviz.collectives.algorithms import schedules_for

@@ -3,9 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from jax.sharding import Mesh as JaxMesh
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import Mesh as JaxMesh, NamedSharding, PartitionSpec as P
 
 from shardviz.errors import QuestionError
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray

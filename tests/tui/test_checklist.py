@@ -7,8 +7,7 @@ import shlex
 from itertools import product
 from pathlib import Path
 
-from shardviz.cli.group import COMMANDS as COMMAND_LINE
-from shardviz.cli.group import command_named, run
+from shardviz.cli.group import COMMANDS as COMMAND_LINE, command_named, run
 from shardviz.forms.form import SCREENS, ProblemForm
 from shardviz.tui.dialogs.export import strips_of
 from shardviz.tui.registry import AREAS, COMMANDS, NAMED, textual_name

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rich.color import Color as RichColor
-from rich.color import ColorSystem
+from rich.color import Color as RichColor, ColorSystem
 from textual.app import App
 from textual.color import Color
 

@@ -13,8 +13,7 @@ from typing import Any, NoReturn
 import jax
 import jax.numpy as jnp
 from jax.errors import JaxRuntimeError
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 from shardviz.compiler.messages import Question, StatementPart, TargetMesh
 from shardviz.errors import CompilerError, QuestionError, ShardvizError

@@ -11,8 +11,7 @@ from typing import Any
 from shardviz.errors import QuestionError, quote
 from shardviz.notation.numbers import parse_numbers, parse_shape
 from shardviz.strict_table import closest
-from shardviz.units import flops as human_flops
-from shardviz.units import seconds as human_seconds
+from shardviz.units import flops as human_flops, seconds as human_seconds
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,13 @@ from shardviz.errors import QuestionError, quote
 from shardviz.lessons.measures.answers import SECONDS, AnswerKind, ComputedAnswer, Sent, check
 from shardviz.lessons.measures.subject import resolve_once, walk_of
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner.pricing.priced_plan import COMPUTE, HBM, LATENCY
+from shardviz.planner.pricing.priced_plan import COMPUTE, HBM, LATENCY, PricedStep
 from shardviz.planner.problem import Phase
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner.plan import Plan
     from shardviz.planner.pricing.costs import PlanCost
-    from shardviz.planner.pricing.priced_plan import PricedStep
 
 LONGER = ("multiplying", "sending", "both the same")
 OPS = ("all_gather", "psum", "psum_scatter", "all_to_all", "ppermute")

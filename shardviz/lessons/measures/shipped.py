@@ -27,8 +27,7 @@ from shardviz.units import human_bytes
 from shardviz.user_files import EXAMPLES
 
 with LazyImports():
-    from shardviz.hlo import module as hlo
-    from shardviz.hlo import replica_groups
+    from shardviz.hlo import module as hlo, replica_groups
     from shardviz.models import answer, rule_files, serving, sources
     from shardviz.planner.problem import training
     from shardviz.profiles import profile, trace_files

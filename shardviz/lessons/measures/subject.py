@@ -10,13 +10,12 @@ from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import ResolvedProblem, resolve
 from shardviz.lazy_names import LazyImports
 from shardviz.lessons.measures.answers import whole_number
-from shardviz.sharding import Layout
+from shardviz.sharding import Layout, Mesh, ShardedArray
 
 with LazyImports():
     from shardviz.stepping import collective_run, plan_step
 
 if TYPE_CHECKING:
-    from shardviz.sharding import Mesh, ShardedArray
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
 

@@ -16,10 +16,9 @@ from shardviz.sharding import ShardedArray
 @dataclass(frozen=True)
 class Roles:
     """The roles of dimensions and arrays. `width` are those of this array that parameters have, too.
-    `parameters` and `given` (gradients of results) are names of
-    arguments. `follows` names for an array another one that is split alike: for a gradient its array, for an
-    optimizer's state its parameter. `addends` are results that are only added: they may be pending sums. Rows
-    are taken from `tables`."""
+    `parameters` and `given` (gradients of results) are names of arguments. `follows` names for an array
+    another one that is split alike: for a gradient its array, for an optimizer's state its parameter.
+    `addends` are results that are only added: they may be pending sums. Rows are taken from `tables`."""
 
     examples: frozenset[str]
     positions: frozenset[str]

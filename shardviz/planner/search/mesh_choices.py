@@ -45,8 +45,7 @@ from shardviz.planner.search.rules import ShardingRules
 from shardviz.planner.states.moves import Axes, spec_of
 from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh, PartitionSpec
-from shardviz.units import bytes_of
-from shardviz.units import seconds as human_seconds
+from shardviz.units import bytes_of, seconds as human_seconds
 
 HOST = "host"
 """What bounds a step that waits longest for the memory of its host."""

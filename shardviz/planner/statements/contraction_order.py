@@ -4,8 +4,7 @@ any order (a binary tree of products)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Set as AbstractSet
 from itertools import combinations, product
 from math import prod
 

@@ -122,18 +122,15 @@ class Prices:
 
     def of_first(self, moves: Cost) -> Cost:
         """The cost of moving a first operand and not another, as of equal plans it stays in place."""
-        return self._packed(first=self._field(moves, "wire_bytes"))
-
-    def parts(self, cost: Cost) -> dict[str, int]:
-        """The fields of a cost, per device; time in nanoseconds."""
-        return {name: self._field(cost, name) for name in self._shift}
+        return self._packed(first=self.figure(moves, "wire_bytes"))
 
     def ratio(self, cost: Cost, least: Cost) -> float | None:
         """One cost over another, by what is made small first; None where the other is nothing."""
         shift = max(self._shift.values())
         return None if not least >> shift else (cost >> shift) / (least >> shift)
 
-    def _field(self, cost: Cost, name: str) -> int:
+    def figure(self, cost: Cost, name: str) -> int:
+        """One figure of a cost, per device; time is in nanoseconds."""
         return (cost >> self._shift[name]) & ((1 << _WIDTHS[name]) - 1)
 
     def _packed(self, **fields: int) -> Cost:

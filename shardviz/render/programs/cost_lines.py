@@ -21,8 +21,7 @@ from shardviz.render.times.report import percent
 from shardviz.reports.entries import AlikeEntries, By, CollectiveEntry, CostSum, Selection, cost_sum, sums
 from shardviz.reports.program_report import ProgramReport
 from shardviz.reports.verdicts import WasteVerdict
-from shardviz.reports.why import Reason, alike_reasons
-from shardviz.reports.why import reasons as reasons_of
+from shardviz.reports.why import Reason, alike_reasons, reasons as reasons_of
 from shardviz.units import human_bytes, seconds
 
 SHORT_PHASES = {None: "", "forward": "", "recomputed": "again ", "backward": "bwd ", "optimizer": "opt "}

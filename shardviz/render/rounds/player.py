@@ -14,8 +14,7 @@ from shardviz.render.caption import array_text, axes_text
 from shardviz.render.lines import GAP, GLUE, Canvas, cut, sentence
 from shardviz.render.palette import DONE, NEXT_PHASE, TO_DO, Palette
 from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, GroupBoxes
-from shardviz.render.rounds.matmul_picture import MARKS as MATMUL_MARKS
-from shardviz.render.rounds.matmul_picture import MatmulPicture
+from shardviz.render.rounds.matmul_picture import MARKS as MATMUL_MARKS, MatmulPicture
 from shardviz.render.rounds.pieces import NOTHING, FrameStats, TableShape, drawn_columns, sampled
 from shardviz.render.rounds.round_traffic import LONGEST, link_lines, round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, duration, marks

@@ -14,8 +14,7 @@ from typing import Any
 from shardviz.render.lines import printable
 from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp, TimeSpan
 from shardviz.timeline.unrolled import unrolled
-from shardviz.units import SCALES
-from shardviz.units import seconds as human_seconds
+from shardviz.units import SCALES, seconds as human_seconds
 
 MAX_ROWS = 4
 """Rows of one lane; where more operations run at once, the last row has parts of the others."""

@@ -34,9 +34,8 @@ from shardviz.tui.targets_pane import (
 
 
 class Passes:
-    """The passes of one target. `back` counts stages from the program. `diffs` has
-    the differences that were made so far, by stage. The stages of the previous problem stay until there are
-    others."""
+    """The passes of one target. `back` counts stages from the program. `diffs` has the differences that were
+    made so far, by stage. The stages of the previous problem stay until there are others."""
 
     def __init__(self) -> None:
         self.back = 0

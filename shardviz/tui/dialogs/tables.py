@@ -24,8 +24,7 @@ from shardviz.units import human_bytes
 
 with LazyImports():
     from shardviz.answers import search
-    from shardviz.hardware import machine as machines
-    from shardviz.hardware import timelines
+    from shardviz.hardware import machine as machines, timelines
     from shardviz.planner import ranking
     from shardviz.planner.pricing import costs as pricing
     from shardviz.planner.problem import reading

@@ -38,8 +38,7 @@ from shardviz.user_files import is_folder, is_there
 with LazyImports():
     from shardviz.hardware import machine_file
     from shardviz.hlo import text_file
-    from shardviz.profiles import profile as profile_answer
-    from shardviz.profiles import trace_files
+    from shardviz.profiles import profile as profile_answer, trace_files
 
 
 HELP = (

@@ -23,7 +23,7 @@ from shardviz.tui.targets_pane import TargetsPane
 from shardviz.tui.time import timelines
 from shardviz.tui.time.chart import TimeChart
 from shardviz.tui.time.details import heading, notice_lines, report_lines, selected_lines
-from shardviz.tui.time.timelines import PLAN, PROFILE, ShownTimelines
+from shardviz.tui.time.timelines import PLAN, PROFILE, ShownTimelines, TimelineQuestion, ToldTimelines
 from shardviz.units import seconds as human_seconds
 
 with LazyImports():
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.timeline.program_timeline import ProgramTimeline
     from shardviz.tui.state import EditorState
-    from shardviz.tui.time.timelines import TimelineQuestion, ToldTimelines
 
 TALL = 24
 """From so many lines the memory is shown unless somebody says otherwise."""

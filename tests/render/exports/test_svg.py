@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.render.exports import Subject
-from shardviz.render.exports import pictures as module
+from shardviz.render.exports import Subject, pictures as module
 from shardviz.render.exports.pictures import svg
 
 SVG = "{http://www.w3.org/2000/svg}"
