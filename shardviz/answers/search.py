@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from shardviz.models.model import Model
 
+PRICED = 12
+"""Meshes that a serving search prices whole, so that the first row is the same however few are shown."""
 SHIPPED = ("data", "tensor", "expert")
 """Kinds of axes for which rules ship that shard what a step that decodes takes."""
 
@@ -159,16 +161,16 @@ def rules_file(program: str, question: SearchQuestion, row: MeshSharding, ending
 def served_meshes(
     ranking: MeshRanking, program: str, limit: int, *, ships: bool = True, load: str | float = ""
 ) -> tuple[MeshRanking, list[ServedMesh]]:
-    """The rows as `shardviz model --serve` prices them, the fastest token first, without those whose weights
-    and cache do not fit, and the first `limit` of these. A row has rules that ship, if one `ships`, where its
-    mesh takes no longer with these."""
+    """The first `PRICED` rows, or `limit` where that is more, as `shardviz model --serve` prices them, the
+    fastest token first, without those whose weights and cache do not fit; and the ranking with these rows at
+    its head. A row has rules that ship, if one `ships`, where its mesh takes no longer with these."""
     model, question = read_model(program), ranking.question
     arguments = {argument.name: argument for argument in question.problem.arguments}
     weight = next(arguments[name] for name in arguments if name in question.roles.parameters)
     batch, sequence = question.tokens
     kinds = {axis.name: axis.kind for axis in question.axes}
     served = []
-    for row in ranking.found:
+    for row in ranking.found[: max(PRICED, limit)]:
         specs, inputs = row_rules(model, question, row)
         rules = tuple(ShardingRule(f"{re.escape(name)}$", spec) for name, spec in specs.items())
         mesh = shown_mesh(question, row)
@@ -188,4 +190,5 @@ def served_meshes(
         served.append(ServedMesh(row, answer))
     served.sort(key=lambda one: one.answer.decode.step.seconds)
     fit = [one for one in served if not one.answer.memory.over(one.answer.decode.memory)]
-    return replace(ranking, found=tuple(one.found for one in fit)), fit[:limit]
+    rest = ranking.found[max(PRICED, limit) :]
+    return replace(ranking, found=(*(one.found for one in fit), *rest)), fit[:limit]

@@ -48,21 +48,6 @@ class Tokens:
     cache_dtype: str = ""
     load: tuple[float, ...] = ()
 
-    def sizes(self, kind: LayerKind | None) -> dict[str, int]:
-        """The sizes of the dimensions of tokens in a layer's program: s are all keys, or where it decodes
-        those in its window, or half of a chunk, as on average; else z chunks have o queries and a keys."""
-        window = (kind and kind.window) or self.sequence
-        seen = min(self.sequence, window) if self.decodes else self.sequence
-        if kind and kind.is_chunked and self.decodes and self.sequence > window:
-            seen = (window + 1) // 2
-        chunks = {"z": self.sequence // window, "o": window, "a": window}
-        return {"b": self.batch, "t": self.length, "s": seen} | chunks
-
-    def has_chunks(self, kind: LayerKind) -> bool:
-        """Return whether the tokens of a step are several whole chunks of such layers."""
-        is_longer = kind.is_chunked and self.sequence > kind.window > 0
-        return is_longer and not self.decodes and self.sequence % kind.window == 0
-
     @property
     def length(self) -> int:
         """The tokens of a sequence in one step."""
@@ -156,7 +141,9 @@ def part_texts(
             for role in described.roles
         }
         text = "; ".join(_text(part, of, tokens, with_loss) for part in own).format_map(written)
-        known = sizes | tokens.sizes(kind) | {"m": 1}
+        known = sizes | {"b": batch, "t": tokens.length, "s": sequence, "m": 1}
+        if decodes and kind is not None:
+            known["s"] = min(sequence, kind.window or sequence)
         used = {dim for dims in re.findall(r"\[([^\]]*)\]", text) for dim in dims.split(",")}
         named = ",".join(f"{dim}={size}" for dim, size in known.items() if dim in used)
         texts.append((f"{text} x {len(own[0].layers)}" if kind else text, named))
@@ -255,7 +242,7 @@ def _problem(
     text = _text(part, of, tokens, with_loss)
     written = {name: f"{name}[{','.join(letters)}]" for name, (letters, *_) in weights.items()}
     lowered = read_program(text.format_map(written), {})
-    known = part.sizes | tokens.sizes(part.kind)
+    known = part.sizes | {"b": tokens.batch, "t": tokens.length, "s": tokens.sequence}
     known["m"] = split.mesh.group_size(tokens.spec.dims[0])
     stream = PartitionSpec((*tokens.step_spec.dims, ()))
     specs = {"x": stream, "y": stream} | dict.fromkeys(("tokens", "labels", "loss"), tokens.step_spec)
@@ -264,7 +251,7 @@ def _problem(
     dtypes |= {name: dtype for name, (_, _, dtype) in weights.items() if name in lowered.arguments}
     used_names = {use.name for use in lowered.uses}
     for cache in cache_arrays(part, split, tokens) if part.kind and tokens.decodes else ():
-        known = dict(zip(cache.dims, cache.shape, strict=True)) | known
+        known |= dict(zip(cache.dims, cache.shape, strict=True))
         spec = cache.decided_spec
         one = (() if dim == "s" else axes for dim, axes in zip(cache.dims, spec.dims, strict=True))
         own = {cache.name: spec, f"all_{cache.name}": spec, f"new_{cache.name}": PartitionSpec((*one,))}
@@ -323,7 +310,6 @@ def _text(part: DecoderPart, of: Architecture, tokens: Tokens, with_loss: bool) 
     """The statements of a part, of `decoders.txt`."""
     kind, sizes = part.kind, part.sizes
     words = words_of(of, kind).union(["decodes"] * tokens.decodes, ["loss"] * with_loss)
-    words |= {"chunks"} if kind and tokens.has_chunks(kind) else set()
     if kind is None:
         return "; ".join(statement for (statement,) in rows(f"{part.name} program", words, {}))
     values = {"g": "g," * ("groups" in words), "activation": of.activation, "window": kind.window}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from shardviz.sharding import PartitionSpec, array_bytes
@@ -36,15 +36,13 @@ class ModelParameter:
 class LayerKind:
     """The make of a layer. Its `mixer` takes tokens together: attention; with "latent" keys and values
     (DeepSeek's MLA); a state space ("mamba2") or the gated delta rule ("delta"), whose cache is a state. A
-    token sees the last `window` tokens, 0 for all, or if it `is_chunked` those of its own chunk as long. Of
-    the layer's experts a token takes `experts_per_token`; 0 is one dense MLP. `sizes` are elements by the
-    letters of `decoder`."""
+    token sees the last `window` tokens, 0 for all. Of the layer's experts a token takes `experts_per_token`;
+    0 is one dense MLP. `sizes` are elements by the letters of `decoder`."""
 
     mixer: Literal["attention", "latent", "mamba2", "delta"]
     sizes: tuple[tuple[str, int], ...]
     window: int = 0
     experts_per_token: int = 0
-    is_chunked: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -252,7 +252,7 @@ class _ConfigReader:
         elif mixer != "mamba2":
             usual = 4 * self.size("hidden_size") if self.name == "gpt2" else 0
             own["f"] = self.size(self.family.dense, usual)
-        return LayerKind(mixer, tuple(own.items()), seen, taken, word == "chunked_attention")
+        return LayerKind(mixer, tuple(own.items()), seen, taken)
 
     def _heads(self, keys: Mapping[str, str]) -> dict[str, int]:
         if keys:

@@ -79,7 +79,7 @@ def test_the_page_fits_its_width(capsys: Capture) -> None:
     assert run(("program", f"{FILE}:mapped", "--mesh", "x=2,y=4", "--values", "--width", "40")) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 40
-    assert "  15  h = a @ w" in lines
+    assert "  14  h = a @ w" in lines
     assert "8 simulated CPU devices" in " ".join(lines)
 
 
@@ -95,7 +95,7 @@ def test_of_a_large_array_the_first_numbers(capsys: Capture) -> None:
     ("words", "said"),
     [
         (("huge",), "the values of all lines take 2 GiB, more than 256 MiB"),
-        (("wrong",), f"{FILE}:61: TypeError: dot_general requires contracting dimensions"),
+        (("wrong",), f"{FILE}:60: TypeError: dot_general requires contracting dimensions"),
         (("lowered",), "what is lowered has no lines to run"),
         (("mapped", "--why"), "--values and --why cannot be combined"),
         (("mapped", "--target", "v5e:2x4"), "--values and --target cannot be combined"),

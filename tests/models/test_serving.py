@@ -201,34 +201,3 @@ def test_what_is_refused():
         served(sequence=8193)
     with pytest.raises(QuestionError, match="has no config"):
         served({"w": jax.ShapeDtypeStruct((4, 4), "float32")})
-
-
-def test_a_token_of_llama_4_sees_its_own_chunk():
-    """Pairs of a query and a key counted one by one: each takes 4 FLOPs for an element of 40 heads of 128,
-    shared by 8 devices. A step that decodes reads the keys that it sees, a head of bf16 on each, and its
-    cache has room for a chunk. A sequence axis whose shards are whole chunks sends no keys there."""
-    asked = {"machine": "h100:8", "batch": 1, "sequence": 32768}
-    seen = [place % 8192 + 1 for place in range(32768)]
-    answer = shardviz.serving("llama-4-scout", rules="tensor", mesh="tensor=8", **asked)
-    train = shardviz.model("llama-4-scout", rules="tensor", mesh="tensor=8", remat="none", **asked)
-
-    def steps(step, name="local layer"):
-        layer = next(part for part in step.parts if part.part.name == name)
-        return [one for one in layer.cost.steps if "attention" in one.step.function]
-
-    forward = 4 * 128 * 40 * sum(seen) / 8
-    assert [one.flops for one in steps(answer.prefill)] == [pytest.approx(forward, rel=2e-4)]
-    # Flash attention's backward pass has 2.5 times the products of the forward pass.
-    assert sum(one.flops for one in steps(train.step)) == pytest.approx(3.5 * forward, rel=2e-4)
-    (decode,) = steps(answer.decode.step)
-    mean = sum(seen) / len(seen)
-    assert decode.flops == pytest.approx(4 * 128 * 40 * mean / 8, rel=2e-4)
-    assert decode.hbm_bytes == pytest.approx(2 * 2 * 128 * mean + 2 * 2 * 128 * 5, rel=2e-4)
-    kept = answer.decode.memory - answer.question.split.bytes_per_device
-    assert kept == 2 * 2 * 128 * (36 * 8192 + 12 * 32768)
-    split = shardviz.serving("llama-4-scout", rules="sequence+tensor", mesh="seq=4,tensor=2", **asked)
-    sent = {
-        part.part.name: {priced.step.array for _, priced in part.collectives() if "seq" in priced.step.axes}
-        for part in split.prefill.parts
-    }
-    assert sent["global layer"] - sent["local layer"] == {"keys", "values"}

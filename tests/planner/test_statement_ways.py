@@ -58,7 +58,7 @@ def test_the_work_is_a_devices_own(part, operands):
     """2·b·d·f FLOPs, of which each of 4 devices does a quarter, or all of them where X is idle."""
     found = ways(part, operands)
     whole = 2 * 64 * 512 * 256
-    flops = [PRICES.parts(WAYS.work(part, found[state].split))["flops"] for state in sorted(found)]
+    flops = [PRICES.figure(WAYS.work(part, found[state].split), "flops") for state in sorted(found)]
     assert sorted(flops) == [whole // 4, whole // 4, whole // 4, whole]
 
 

@@ -369,9 +369,6 @@ def local_work(part: Statement, operands: Sequence[Shape], result: Shape) -> tup
     if FUNCTIONS[part.function].lies_within and FUNCTIONS[part.function].in_place:
         # The new rows are read and written.
         return 0, 2 * array_bytes(operands[1], part.operands[1].dtype), ""
-    if part.function == "reshape" and part.einsum.operands[0][-1:] == part.einsum.result[-1:]:
-        # XLA reads an array in its place whose last dimension stays.
-        return 0, 0, ""
     traffic = array_bytes(result, part.result.dtype)
     names = [array.name for array in part.operands]
     for index, (array, shape) in enumerate(zip(part.operands, operands, strict=True)):
