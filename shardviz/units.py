@@ -28,7 +28,7 @@ def human_bytes(count: int, digits: int = 3) -> str:
 def bytes_of(count: int, limit: int) -> str:
     """``17 GiB of 15.8 GiB``; ``15.78 GiB of 15.75 GiB``, with as many digits as tell them apart."""
     digits = 3
-    while count != limit and human_bytes(count, digits) == human_bytes(limit, digits):
+    while digits < 17 and human_bytes(count, digits) == human_bytes(limit, digits) and count != limit:
         digits += 1
     return f"{human_bytes(count, digits)} of {human_bytes(limit, digits)}"
 
