@@ -116,7 +116,7 @@ def test_what_is_no_module_or_cut_off_is_passed_over(matmul):
     ][-3:]
     assert read_passes(strange[:2]) == ()
     assert read_passes([]) == ()
-    for dump in matmul:
+    for dump in matmul[::7]:
         for stop in (10, len(dump.text) // 2, len(dump.text) - 5):
             cut = [Dump(each.name, each.text[:stop] if each is dump else each.text) for each in matmul]
             assert read_passes(cut, MESH)

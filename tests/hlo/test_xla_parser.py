@@ -229,7 +229,7 @@ def test_blanks_anywhere_are_read_or_told():
     random_ = random.Random(27)
     words = WORD.findall(ODD)
     expected, accepted, complete = told(ODD), 0, 0
-    for _ in range(400):
+    for _ in range(100):
         changed = [*words]
         for place in random_.sample(range(words.index("ENTRY"), len(words)), 2):
             word = changed[place]
@@ -245,7 +245,7 @@ def test_blanks_anywhere_are_read_or_told():
         complete += not unread
         assert unread or [each.op for each in told(text)] == [each.op for each in expected], text
         assert unread or [each.bytes for each in told(text)] == [each.bytes for each in expected], text
-    assert accepted > 250
+    assert accepted > 60
     assert complete > 0.9 * accepted
 
 
