@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from shardviz.planner.pricing.priced_plan import (
     Passes,
@@ -135,6 +135,13 @@ class StepSharding:
     is_limited: bool = False
 
 
+class TooLarge(NamedTuple):
+    """The sharding of a mesh that holds the least, which is too much, and the least seconds of any."""
+
+    smallest: ProgramSharding
+    least: float
+
+
 @dataclass(frozen=True)
 class MeshSearch:
     """The search on one mesh: `layers` are those of a device, `limit` the bytes that it may hold, if known;
@@ -149,14 +156,14 @@ class MeshSearch:
     shared: SharedState = field(default_factory=SharedState)
     ends: ProgramSharding | None = None
 
-    def best(self) -> Search[StepSharding | float]:
-        """The fastest that fits; where none does, the least seconds that any takes."""
+    def best(self) -> Search[StepSharding | TooLarge]:
+        """The fastest that fits, if any does."""
         free = yield from self._fastest(0.0)
-        if self._fits(free):
+        if self._fits(free) or self.limit is None:
             return free
-        fastest = yield from self.smallest_step()
-        if self.limit is None or isinstance(fastest, float):
-            return free.least
+        fastest = yield from self.smallest()
+        if isinstance(fastest, TooLarge):
+            return TooLarge(fastest.smallest, free.least)
         low, high = 0.0, free.time.seconds / self.limit
         halvings = HALVINGS if free.least < self.shared.slow else FEW
         for _ in range(halvings):
@@ -175,17 +182,13 @@ class MeshSearch:
                 low = middle
         return replace(fastest, least=free.least, is_limited=True)
 
-    def smallest_step(self) -> Search[StepSharding | float]:
+    def smallest(self) -> Search[StepSharding | TooLarge]:
         """That of the least memory, if it fits."""
-        smallest = yield from self.smallest()
-        if self.limit is None or smallest.memory > self.limit:
-            return 0.0
-        return StepSharding(smallest, step_time(smallest, self.overlap, self.layers, self.bubble), 0.0)
-
-    def smallest(self) -> Search[ProgramSharding]:
         little = LITTLE, LITTLE
         _, smallest = yield from self._with_ends(Multipliers(little, little, little, memory=1.0))
-        return smallest
+        if self.limit is not None and smallest.memory > self.limit:
+            return TooLarge(smallest, 0.0)
+        return StepSharding(smallest, step_time(smallest, self.overlap, self.layers, self.bubble), 0.0)
 
     def _with_ends(self, by: Multipliers) -> Search[tuple[float, ProgramSharding]]:
         """The least sum of a layer and its part of the ends, and a sharding that has it."""

@@ -28,6 +28,7 @@ from shardviz.planner.search.fastest_sharding import (
     SharedState,
     StepSharding,
     StepTime,
+    TooLarge,
     overlapping,
     step_time,
 )
@@ -309,10 +310,9 @@ def _of_stage(
         if isinstance(tables, str):
             return InfeasibleMesh(mesh, tables), 0
         search = MeshSearch(tables, question.overlap, layers, stage.bubble, limit, shared, ends)
-        best = yield from (search.smallest_step() if is_probe else search.best())
-        if isinstance(best, float):
-            smallest = yield from search.smallest()
-            return _too_large(mesh, smallest, limit or 0, least=best), tables.shardings
+        best = yield from (search.smallest() if is_probe else search.best())
+        if isinstance(best, TooLarge):
+            return _too_large(mesh, best.smallest, limit or 0, best.least), tables.shardings
         states, memory = tables.states(best.sharding), best.sharding
         given = (array.name for array in question.problem.arguments)
         common = tuple((name, spec_of(states[question.roles.leader(name)])) for name in given)
