@@ -12,7 +12,7 @@ from shardviz.forms.form import History, ProblemForm
 from shardviz.forms.wording import as_sentence
 from shardviz.lazy_names import LazyImports
 from shardviz.tui.kept import KeptSession, LessonProgress
-from shardviz.tui.main_screen import MainScreenApp
+from shardviz.tui.main_screen import FOR_FILES, MainScreenApp
 from shardviz.tui.registry import COMMANDS, Command
 from shardviz.tui.state import EditorState, OpenedProfile
 from shardviz.tui.themes import set_up_themes
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
     from shardviz.compiler import Worker
     from shardviz.forms.resolve import ResolvedProblem
-
-FOR_FILES = ("export", "model")
-"""Windows that need files of this machine."""
 
 
 class ShardvizApp(MainScreenApp):

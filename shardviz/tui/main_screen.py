@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from shardviz.tui.lesson.view import LessonView
 
 
+FOR_FILES = ("export", "model")
+"""Windows that need files of this machine."""
+
+
 class MainScreenApp(ResilientApp):
     """The problem on the left, one of the screens on the right, above them the headline, below the keys.
     `lesson` is the lesson that is open; None where none is. `is_guest`: a visitor uses the application from
@@ -150,7 +154,7 @@ class MainScreenApp(ResilientApp):
         if part.typing:
             return list(part.typing)
         letters = self.panel.letters.keys() if part is self.panel else set()
-        may_not = {"window('export')", "window('model')", "restore"} if self.is_guest else set()
+        may_not = {"restore", *(f"window({name!r})" for name in FOR_FILES)} if self.is_guest else set()
         if self.workspace.no_room:
             may_not.add("alone")
         everywhere = [APP[0], *part.commands, *(each for each in APP[1:] if each.name not in may_not)]
