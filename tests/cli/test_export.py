@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from shardviz.cli.export import FORMS, written
-from shardviz.cli.group import run
+from shardviz.cli.export import EXPORTABLE, FORMS, written
+from shardviz.cli.group import COMMANDS, command_named, run
 from shardviz.errors import QuestionError
 from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.options import form_from_options
@@ -48,6 +48,11 @@ WORDS = {
     "shared": f"--from {to_string(Shared(FORM, 'plan'))}",
     "shared step": f"--from {to_string(Shared(ProblemForm(collective=CollectiveFields('psum')), 'step'))}",
 }
+
+
+def test_the_commands_that_are_named_are_those_that_say_what_an_export_shows():
+    said = {name for name in COMMANDS if name != "export" and hasattr(command_named(name), "subject")}
+    assert said == {*EXPORTABLE}
 
 
 @pytest.fixture
