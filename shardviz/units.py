@@ -76,6 +76,11 @@ def _decimal(value: float, unit: str, digits: int) -> str:
     return f"{value:.{digits}g} {unit}"
 
 
+def percent(share: float) -> str:
+    """``61 %``; small ones with a digit more, ``0.4 %``."""
+    return f"{share * 100:.1f} %" if 0 < share < 0.095 else f"{share * 100:.0f} %"
+
+
 def times(shape: Sequence[int]) -> str:
     return "×".join(map(str, shape)) or "scalar"
 

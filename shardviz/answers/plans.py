@@ -15,7 +15,8 @@ from shardviz.planner import planner, ranking
 from shardviz.planner.plan import LOCAL_OPS, Plan
 from shardviz.planner.pricing.costs import PlanCost, Sweep, price, sweep
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.planner.training import train_step
+from shardviz.planner.problem.training import parse_training
+from shardviz.planner.training import with_backward
 from shardviz.targets.hardware import placed_for
 
 with LazyImports():
@@ -49,7 +50,8 @@ def problem_of(
     """The problem in the words of the options, with its backward pass if that is asked for; `words` are those
     of `problem_from_text`, which raises `QuestionError` for such as do not state one."""
     problem = replace(problem_from_text(text, mesh=mesh, **words), objective=objective)
-    return train_step(problem, backward=backward, remat=remat, optimizer=optimizer, frozen=frozen)
+    training = parse_training(backward, remat, optimizer, mesh, frozen)
+    return problem if training is None else with_backward(problem, training)
 
 
 @dataclass(frozen=True)

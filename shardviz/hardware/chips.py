@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from shardviz.errors import QuestionError
-from shardviz.hardware.gpu_times import MATMULS, matmul_time
+from shardviz.hardware.gpu_times import MATMULS, MULTIPLIED_AS, MatmulTime
 from shardviz.hardware.quantities import BANDWIDTH, CLOCK, LATENCY, PEAK, SIZE, figure
 from shardviz.sharding import canonical_dtype
 from shardviz.strict_table import StrictTable
@@ -100,11 +100,15 @@ class DeviceFigures:
         peaks = dict(self.peak)
         return peaks["bf16"] / passes if self.in_bf16_passes(dtype) else peaks.get(dtype)
 
+    def matmul_time(self, dtype: str) -> MatmulTime | None:
+        """The constants of matmuls in a type; None where nobody has measured them."""
+        return MATMULS[self.matmuls].get(MULTIPLIED_AS.get(dtype, dtype)) if self.matmuls else None
+
     def matmul_seconds(self, flops: float, moved: float, dtype: str, passes: int = 1) -> float | None:
         """Seconds of one matmul that moves so many bytes, beside those of HBM; at the peak unless
         measured."""
         peak = self.flops_per_second(dtype, passes)
-        time = matmul_time(self.matmuls, dtype)
+        time = self.matmul_time(dtype)
         if peak is None or time is None:
             return peak and flops / peak
         return time.start + flops / (time.share * peak) + moved / time.bandwidth

@@ -126,7 +126,7 @@ def collective_time(
     )
     if not is_next and any(level.is_torus for level in levels):
         return by_formula
-    known = measured_times(op, levels, measured)
+    known = measured_times(op, levels, measured) if measured else ()
     return _as_measured(by_formula, size, levels, known) if known else by_formula
 
 

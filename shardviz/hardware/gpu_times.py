@@ -123,9 +123,4 @@ MATMULS = {
     },
 }
 """By the GPU and the type that were measured; f32 is multiplied as TF32."""
-_MULTIPLIED_AS = {"f16": "bf16", "f8e5m2": "f8e4m3fn"}
-
-
-def matmul_time(like: str, dtype: str) -> MatmulTime | None:
-    """The constants of a GPU, a key of `MATMULS` or "", in a type; None where nobody has measured it."""
-    return MATMULS.get(like, {}).get(_MULTIPLIED_AS.get(dtype, dtype))
+MULTIPLIED_AS = {"f16": "bf16", "f8e5m2": "f8e4m3fn"}

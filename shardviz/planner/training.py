@@ -23,16 +23,8 @@ from shardviz.planner.problem.functions import (
     derivatives,
     is_matmul,
 )
-from shardviz.planner.problem.training import Optimizer, Training, parse_training
+from shardviz.planner.problem.training import Optimizer, Training
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
-
-
-def train_step(
-    problem: Problem, *, backward: bool, remat: str, optimizer: str, frozen: str | None = ""
-) -> Problem:
-    """The problem, with a backward pass if asked. Raises what `parse_training` and `with_backward` raise."""
-    training = parse_training(backward, remat, optimizer, problem.mesh, frozen)
-    return problem if training is None else with_backward(problem, training)
 
 
 def with_backward(problem: Problem, training: Training) -> Problem:

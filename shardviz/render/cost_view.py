@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from shardviz.hardware.gpu_times import matmul_time
 from shardviz.hardware.machine import Machine
 from shardviz.planner.plan import Plan, axes_words
 from shardviz.planner.pricing.costs import Alternative, PlanCost, Threshold
@@ -65,7 +64,7 @@ def peak_words(machine: Machine, dtype: str) -> str:
 
 def matmul_words(machine: Machine, dtype: str) -> str:
     """``at peak``, or that a dtype's matmuls were measured."""
-    return "matmuls as measured" if matmul_time(machine.device.matmuls, dtype) else "at peak"
+    return "matmuls as measured" if machine.device.matmul_time(dtype) else "at peak"
 
 
 def total_words(cost: PlanCost) -> list[str]:
@@ -116,9 +115,9 @@ def _seconds_words(cost: PlanCost) -> str:
 def overlapped_words(cost: PlanCost, layers: int = 1) -> str:
     """``140 µs with perfect overlap``; of a train step also the time where activations are waited for."""
     words = f"{time_words(cost.overlapped_seconds * layers, not cost.unknown)} with perfect overlap"
-    step = seconds(cost.step_seconds * layers)
     if cost.plan.problem.training is None:
         return words
+    step = seconds(cost.step_seconds * layers)
     if step != seconds(cost.overlapped_seconds * layers):
         words += f" ({step} if only parameter and gradient communication overlaps)"
     usual = None if cost.unknown else cost.published_seconds

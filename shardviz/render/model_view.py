@@ -31,10 +31,9 @@ from shardviz.render.lines import bar, listed, sentence, sentences
 from shardviz.render.palette import PLAIN, Palette
 from shardviz.render.plan_view import time_words
 from shardviz.render.tables import Cell, as_text, columns, giving_way, rest_line, table
-from shardviz.render.times.report import percent
 from shardviz.sharding import Mesh
 from shardviz.sharding.axis_parts import whole_axis
-from shardviz.units import human_bytes, may_fit_words, seconds, times
+from shardviz.units import human_bytes, may_fit_words, percent, seconds, times
 
 HEADINGS = ("parameter", "shape", "split", "per device", ">", ">×")
 SHOWN = 4

@@ -20,8 +20,8 @@ from shardviz.render.lines import sentence, sentences
 from shardviz.render.palette import Palette
 from shardviz.render.tables import Cell, giving_way, rest_line, table
 from shardviz.render.times.gantt import FIGURED, stacked_pictures
-from shardviz.render.times.report import note_lines, percent, total_lines, totals_table
-from shardviz.units import human_bytes, measured_rate, seconds
+from shardviz.render.times.report import note_lines, total_lines, totals_table
+from shardviz.units import human_bytes, measured_rate, percent, seconds
 
 MOST_DEVICES, MOST_STEPS = 16, 12
 """Rows of a table; what is more, --json lists."""

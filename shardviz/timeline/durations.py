@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import plural
 from shardviz.hardware.collective_time import TIMED, Pairs, collective_time
-from shardviz.hardware.gpu_times import PERMUTE, matmul_time
+from shardviz.hardware.gpu_times import PERMUTE
 from shardviz.hardware.links import LinkLevel, UnpublishedLinkError
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hlo.text.instruction import Computation, Instruction
@@ -121,7 +121,7 @@ class Durations:
             return replace(told, detail=f"no peak of {dtype} is known")
         if memory is None:
             return replace(told, detail="no bandwidth of HBM is known")
-        if flops and (measured := matmul_time(self._device.matmuls, dtype)):
+        if flops and (measured := self._device.matmul_time(dtype)):
             seconds = max(memory, self._device.matmul_seconds(flops, hbm, dtype, matmuls.passes) or 0.0)
             told.bound = measured.bound(least or 0.0, bound)
             told.optimistic = optimistic(told.bound, dtype, self._device)

@@ -9,7 +9,8 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.planner.training import train_step
+from shardviz.planner.problem.training import parse_training
+from shardviz.planner.training import with_backward
 
 MESH = parse_mesh("data=4")
 MATMUL = "Y = X[b,d] * W[d,f]"
@@ -22,7 +23,7 @@ def priced(
     text: str, specs: str, optimizer: str = "adam", remat: str = "none", sizes: str = SIZES
 ) -> PlanCost:
     problem = problem_from_text(text, mesh=MESH, specs=specs, sizes=sizes)
-    step = train_step(problem, backward=True, remat=remat, optimizer=optimizer)
+    step = with_backward(problem, parse_training(True, remat, optimizer, MESH))
     placed = place_mesh(assumed_machine(), MESH)
     return price(plan(step, placed), placed)
 
@@ -54,7 +55,7 @@ def test_f32_parameters_have_no_second_copy():
     """Megatron-LM's documentation: f32 parameters and gradients take 16 bytes, or 8 + 8 / data."""
     problem = problem_from_text(MATMUL, mesh=MESH, specs="X=data _,Y=data _", sizes=SIZES, dtype="f32")
     for optimizer, expected in (("adam", 16), ("adam,over=data", 8 + 8 / 4)):
-        step = train_step(problem, backward=True, remat="none", optimizer=optimizer)
+        step = with_backward(problem, parse_training(True, "none", optimizer, MESH))
         placed = place_mesh(assumed_machine(), MESH)
         assert bytes_each(price(plan(step, placed), placed)) == expected
 

@@ -11,7 +11,8 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.planner.training import train_step
+from shardviz.planner.problem.training import parse_training
+from shardviz.planner.training import with_backward
 
 MLP = "H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]"
 SIZES = {"b": 262_144, "d": 1024, "f": 4096}
@@ -30,8 +31,8 @@ Y[b,t,d] = A + silu(H) * W2[f,d]
 def priced(text: str, mesh: str, specs: str, sizes: dict[str, int] = SIZES, **options: str) -> PlanCost:
     given = ",".join(f"{dim}={size}" for dim, size in sizes.items())
     forward = problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=given)
-    asked = {"remat": "none", "optimizer": "none"} | options
-    problem = train_step(forward, backward=True, **asked)
+    asked = {"remat": "none", "optimizer": "none", "mesh": forward.mesh} | options
+    problem = with_backward(forward, parse_training(True, **asked))
     placed = place_mesh(assumed_machine(), problem.mesh)
     return price(plan(problem, placed), placed)
 

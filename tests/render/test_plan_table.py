@@ -11,7 +11,8 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.planner.training import train_step
+from shardviz.planner.problem.training import parse_training
+from shardviz.planner.training import with_backward
 from shardviz.render.lines import sentence
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.plan_view import MARK, PlanTable, update_runs
@@ -20,7 +21,7 @@ from shardviz.render.plan_view import MARK, PlanTable, update_runs
 def priced(einsum: str, specs: str, mesh: str = "X=2,Y=4", sizes: str = "", optimizer: str = "") -> PlanCost:
     problem = problem_from_text(einsum, specs=specs, mesh=parse_mesh(mesh), sizes=sizes)
     if optimizer:
-        problem = train_step(problem, backward=True, remat="none", optimizer=optimizer)
+        problem = with_backward(problem, parse_training(True, "none", optimizer, problem.mesh))
     placed = place_mesh(assumed_machine(), problem.mesh)
     return price(plan(problem, placed), placed)
 

@@ -9,7 +9,8 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.planner.training import train_step
+from shardviz.planner.problem.training import parse_training
+from shardviz.planner.training import with_backward
 from shardviz.render.palette import PLAIN
 from shardviz.render.plan_pages import explain_view
 from shardviz.render.plan_view import program_words
@@ -20,7 +21,7 @@ MESH = parse_mesh("X=4")
 def cost(optimizer: str = "adam", remat: str = "none", dtype: str = "bf16") -> PlanCost:
     text = "H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]"
     forward = problem_from_text(text, mesh=MESH, specs="X=X_,W1=X_,W2=_X,Y=X_", dtype=dtype)
-    problem = train_step(forward, backward=True, remat=remat, optimizer=optimizer)
+    problem = with_backward(forward, parse_training(True, remat, optimizer, MESH))
     placed = place_mesh(assumed_machine(), MESH)
     return price(plan(problem, placed), placed)
 

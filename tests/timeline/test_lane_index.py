@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.timeline.lane_index import LaneIndex
+from shardviz.timeline.program_timeline import LaneIndex
 from tests.tui import hand_made
 
 PROGRAM = hand_made.program()

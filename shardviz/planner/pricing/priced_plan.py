@@ -16,7 +16,6 @@ from itertools import chain, pairwise
 from typing import TypeVar
 
 from shardviz.hardware.chips import DeviceFigures
-from shardviz.hardware.gpu_times import matmul_time
 from shardviz.hardware.links import UnpublishedLinkError
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.planner.plan import LOCAL_OPS, Copy, Plan, PlanCopies, Step, axes_words, einsum_parts
@@ -152,7 +151,7 @@ def _priced(
             seconds, bound = max(arithmetic, traffic), local_bound(flops, hbm_bytes, dtype, device)
             if least < traffic:
                 how = f"{how}, after {human_seconds(traffic - least)} to launch its kernel"
-            if flops and (measured := matmul_time(device.matmuls, dtype)):
+            if flops and (measured := device.matmul_time(dtype)):
                 how = f"{measured.words}; {human_seconds(textbook)} by the roofline"
         told = bound, how, optimistic(bound, dtype, device) if seconds else ""
         return PricedStep(*sizes, arithmetic, traffic, None, textbook, seconds, *told, resident)
@@ -183,13 +182,13 @@ def local_bound(flops: float, hbm_bytes: float, dtype: str, device: DeviceFigure
     if not peak or not bandwidth:
         return HBM
     at_peak, traffic = flops / peak, hbm_bytes / bandwidth
-    bound, measured = COMPUTE if at_peak >= traffic else HBM, matmul_time(device.matmuls, dtype)
+    bound, measured = COMPUTE if at_peak >= traffic else HBM, device.matmul_time(dtype)
     return measured.bound(max(at_peak, traffic), bound) if measured else bound
 
 
 def optimistic(bound: str, dtype: str, device: DeviceFigures) -> str:
     """Why local work so bound may take longer; "" of what was measured."""
-    if bound != HBM and matmul_time(device.matmuls, dtype) is not None:
+    if bound != HBM and device.matmul_time(dtype) is not None:
         return ""
     matmul, launch = "no matmul reaches the peak", "kernels may take longer to launch"
     return {HBM: ALL_OF_HBM, COMPUTE: matmul, LATENCY: launch}.get(bound, "")

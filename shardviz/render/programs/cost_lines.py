@@ -17,12 +17,11 @@ from shardviz.render.lines import GAP, printable, printable_line, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import NO_AXES, members_text, shapes, way_out
 from shardviz.render.tables import columns, giving_way, records, rest_line, table
-from shardviz.render.times.report import percent
 from shardviz.reports.entries import AlikeEntries, By, CollectiveEntry, CostSum, Selection, cost_sum, sums
 from shardviz.reports.program_report import ProgramReport
 from shardviz.reports.verdicts import WasteVerdict
 from shardviz.reports.why import Reason, alike_reasons, reasons as reasons_of
-from shardviz.units import human_bytes, seconds
+from shardviz.units import human_bytes, percent, seconds
 
 SHORT_PHASES = {None: "", "forward": "", "recomputed": "again ", "backward": "bwd ", "optimizer": "opt "}
 """Before a place; "" for the one phase of a program without gradients, and for None."""

@@ -25,7 +25,7 @@ from shardviz.render.times.live_memory import BAR, LISTED, NEGLIGIBLE, memory_re
 from shardviz.render.times.timeline_rows import HIDDEN, lane_times, unknown_lanes
 from shardviz.reports.program_report import TargetTimes, TimesAnswer
 from shardviz.timeline.program_timeline import Estimate, ProgramTimeline, TimedOp
-from shardviz.units import exact_bytes, human_bytes, seconds
+from shardviz.units import exact_bytes, human_bytes, percent, seconds
 
 ESTIMATES: dict[Estimate, str] = {
     "compiler": "the compiler's own cycles",
@@ -91,11 +91,6 @@ def cause_lines(timeline: ProgramTimeline, width: int, palette: Palette, verbose
             *blocks,
         ]
     return [line for block in blocks if block for line in (Text(), *block)]
-
-
-def percent(share: float) -> str:
-    """``61 %``; small ones with a digit more, ``0.4 %``."""
-    return f"{share * 100:.1f} %" if 0 < share < 0.095 else f"{share * 100:.0f} %"
 
 
 def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:

@@ -14,8 +14,7 @@ from textual.message import Message
 from shardviz.render.palette import Palette
 from shardviz.render.times.gantt import Gantt, first_column, memory_lines, path_lines
 from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
-from shardviz.timeline.lane_index import LaneIndex
-from shardviz.timeline.program_timeline import ProgramTimeline
+from shardviz.timeline.program_timeline import LaneIndex, ProgramTimeline
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.units import seconds as human_seconds
 
