@@ -5,7 +5,7 @@ The command line prints a `ShardvizError` as ``shardviz: error: …`` and ``hint
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 
 class ShardvizError(Exception):
@@ -78,6 +78,11 @@ def quote(text: str, limit: int = 60) -> str:
         half = (limit - 1) // 2
         shown = f"{shown[:half]}…{shown[-half:]}"
     return f"'{shown}'"
+
+
+def joined(words: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``; "" for none."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def one_line(text: str, limit: int) -> str:

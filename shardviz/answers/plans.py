@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine, PlacedMesh
     from shardviz.planner.problem import Objective, Problem
     from shardviz.planner.ranking import Candidate
-    from shardviz.reports.program_report import TimesAnswer
     from shardviz.reports.target_result import TargetResult
     from shardviz.sharding import Mesh
     from shardviz.targets import Target
@@ -206,7 +205,7 @@ class ExplainAnswer:
         """The result of one target. Raises `QuestionError` for one that was not asked."""
         return requests.answer_of(name, self.compiled)
 
-    def times(self, result: TargetResult, machine: str | Machine | None = None) -> TimesAnswer:
+    def times(self, result: TargetResult, machine: str | Machine | None = None) -> program_report.TimesAnswer:
         """When each operation of a target's program runs, on its own hardware or a machine that is named."""
         named = machine_file.named_machine(machine) if isinstance(machine, str) else machine
         return program_report.answer_times(result, self.problem.mesh, named)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
@@ -29,8 +29,6 @@ with LazyImports():
     from shardviz.render.exports import lesson_files, pictures, script
     from shardviz.render.times import timeline_rows
 
-if TYPE_CHECKING:
-    from shardviz.forms.resolve import ResolvedProblem
 
 FORMS = ("python", "notebook", "svg", "html", "trace")
 EXPORTABLE = ("explain", "sweep", "step", "layout", "lesson", "hlo", "program", "profile")
@@ -167,7 +165,9 @@ def _of_string(text: str, part: Part | None) -> Subject:
     return replace(subject, command=command_line.to_command_line(draft, "step" if alone else "explain"))
 
 
-def subject_of_form(resolved: ResolvedProblem, screen: str, part: Part | None, title: str = "") -> Subject:
+def subject_of_form(
+    resolved: resolve.ResolvedProblem, screen: str, part: Part | None, title: str = ""
+) -> Subject:
     """The subject of a part of a form, or of its screen."""
     if part in ("problem", "plan"):
         resolved = replace(resolved, collective=None)

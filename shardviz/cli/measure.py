@@ -30,7 +30,6 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Worker
-    from shardviz.devices.fitting import TimeFit
     from shardviz.devices.job import Job, JobAddress
     from shardviz.devices.question import Case, Measurement, MeasureQuestion, NoMeasurement
     from shardviz.hardware.machine import PlacedMesh
@@ -155,7 +154,7 @@ class _Session:
         return self.job is None or self.job.is_first
 
     @property
-    def fits(self) -> tuple[TimeFit, ...]:
+    def fits(self) -> tuple[fitting.TimeFit, ...]:
         return fitting.fits(self.rows)
 
     def measure(

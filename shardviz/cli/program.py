@@ -40,7 +40,6 @@ with LazyImports():
     from shardviz.reports import program_report, trials
 
 if TYPE_CHECKING:
-    from shardviz.compiler.user_file import UserProgram
     from shardviz.hardware.machine import Machine
     from shardviz.reports.entries import Selection
     from shardviz.reports.program_report import ProgramReport, TargetProgram, TimesAnswer
@@ -224,7 +223,7 @@ def _trials(ctx: click.Context) -> trials.TrialTable:
     every = trials.combinations(given["tries"])
     libraries = {path: _libtpu(path) for one in every if (path := one.get(trials.LIBTPU)) is not None}
 
-    def lower(keywords: dict[str, Any]) -> tuple[UserProgram | ShardvizError, int]:
+    def lower(keywords: dict[str, Any]) -> tuple[user_file.UserProgram | ShardvizError, int]:
         process = user_file.UserFileProcess(replace(request, keywords=tuple(keywords.items())), os.environ)
         on_signal(process.kill)
         try:
@@ -232,7 +231,7 @@ def _trials(ctx: click.Context) -> trials.TrialTable:
         except ShardvizError as error:
             return error, 0
 
-    lowered: dict[str, UserProgram | ShardvizError] = {}
+    lowered: dict[str, user_file.UserProgram | ShardvizError] = {}
 
     def compiled(combination: trials.Combination) -> tuple[trials.Trial, int]:
         library = libraries.get(combination.get(trials.LIBTPU, ""))

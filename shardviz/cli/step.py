@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from shardviz.reports.target_result import ExecutionResult
     from shardviz.stepping.collective_run import CollectiveRun, Verdict
     from shardviz.stepping.plan_run import PlanRun
-    from shardviz.stepping.question import CollectiveQuestion
 
 
 @options.command("step")
@@ -118,7 +117,7 @@ class Verifier(WorkerSession):
         self._option = option
         self._pending: CompilerRequest[ExecutionResult] | None = None
 
-    def ask(self, question: CollectiveQuestion | PlanRun) -> None:
+    def ask(self, question: stepping_question.CollectiveQuestion | PlanRun) -> None:
         """Send the collective, or the plan, and its numbers to JAX. Raises `TargetError` where the shards
         have no values, or need more devices than the target has, and the target was chosen."""
         if self._worker is None or self._target is None:

@@ -9,7 +9,7 @@ from itertools import groupby
 from math import prod
 
 from shardviz.compare.moved_arrays import MovedArrays, summed_operands
-from shardviz.errors import plural
+from shardviz.errors import joined, plural
 from shardviz.hlo import Collective, CollectiveMatmul, Work, wire_bytes
 from shardviz.hlo.collective import by_permute
 from shardviz.hlo.named_scopes import joined_names
@@ -361,8 +361,7 @@ def listed(several: Sequence[ArrayTransfer]) -> str:
 def arrays(several: Sequence[ArrayTransfer]) -> str:
     """The arrays of some transfers; where one of them may move several arrays, "A or W"."""
     names = dict.fromkeys(one_of(one.arrays) for one in several if one.arrays)
-    *most, last = names or ["other data"]
-    return f"{', '.join(most)} and {last}" if most else last
+    return joined([*names]) or "other data"
 
 
 def one_of(names: Sequence[str]) -> str:

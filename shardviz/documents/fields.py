@@ -12,7 +12,7 @@ A type is ``str``, ``int`` or ``float`` (0 or more), ``bool``, ``any``, words (`
 ``[T]`` is a list, ``{T}`` an object whose keys are names, and ``[T: An item.]`` describes the items; a field
 of ``T?`` is left out where it is None. A description names the unit, and is the record's own where it is
 empty. The source says where the value is, if not in the attribute of the field's name: in another one
-(``spec.unreduced``), at a place of a tuple (``0``), or what a function of the module's `SOURCES` gives
+(``spec.unreduced``), at a place of a tuple (``before.1``), or what a function of the module's `SOURCES` gives
 (``arrays()``). Where a description says what null means ("null: not known"), None is written as null, and so
 is a text that is empty. ``record = "*"`` stands for all fields of that record; a `shared` one is a definition
 that several places of a schema refer to; one that is `printed_by` a command is a kind of document.
@@ -256,21 +256,21 @@ def _nullable(field: JsonField) -> JsonField:
 
 
 def _getter(source: str | int, module: str, is_optional: bool) -> Source:
-    if isinstance(source, int):
-        return itemgetter(source)
-    if source.endswith("()"):
-        return lambda of: _module_of(module).SOURCES[source[:-2]](of)
+    words = str(source)
+    if words.endswith("()"):
+        return lambda of: _module_of(module).SOURCES[words[:-2]](of)
     if is_optional:
-        return lambda of: getattr(of, source, None)
-    first, *rest = source.split(".")
+        return lambda of: getattr(of, words, None)
+    getters: list[Source] = [
+        itemgetter(int(word)) if word.isdecimal() else attrgetter(word) for word in words.split(".")
+    ]
 
     def get(of: Any) -> Any:
-        value = getattr(of, first)
-        for attribute in rest:
-            value = None if value is None else getattr(value, attribute)
-        return value
+        for getter in getters:
+            of = None if of is None else getter(of)
+        return of
 
-    return get if rest else attrgetter(first)
+    return get if len(getters) > 1 else getters[0]
 
 
 def schema_of(name: str) -> Schema:

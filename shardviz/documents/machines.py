@@ -109,10 +109,7 @@ def _rows(
 
 
 _RANGE = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 2, "maxItems": 2}
-TYPES = {
-    "spec": _spec,
-    "range": lambda: JsonField({"description": "Start and stop.", **_RANGE}, list),
-}
+TYPES = {"spec": _spec, "range": lambda: JsonField({"description": "Start and stop.", **_RANGE}, list)}
 SOURCES = {
     "shard_shape": lambda array: array.shard_shape(array.mesh),
     "bytes_per_device": lambda array: array.bytes_per_device(array.mesh),

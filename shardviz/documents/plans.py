@@ -26,9 +26,7 @@ def ranking_document(candidates: Sequence[Candidate]) -> Document:
 
 
 def search_document(
-    answer: MeshRanking,
-    compiled: Sequence[CompiledSharding] | None = None,
-    served: Sequence[ServedMesh] = (),
+    answer: MeshRanking, compiled: Sequence[CompiledSharding] | None = None, served: Sequence[ServedMesh] = ()
 ) -> Document:
     """All meshes with their figures, those `compiled`, and those `served` with whole models."""
     rows = None
@@ -103,8 +101,6 @@ SOURCES = {
     "candidate_arrays": lambda candidate: _arrays(candidate.plan),
     "problem": lambda sweep: _plan(sweep.problem),
     "points": lambda sweep: zip(sweep.sizes, sweep.costs, strict=True),
-    "machine": lambda sweep: sweep.costs[0].machine.name,
-    "machine_assumed": lambda sweep: sweep.costs[0].machine.assumed,
     "longer": lambda crossing: "compute" if crossing.compute_grows else "communication",
     "found": _found,
     "is_train_step": lambda answer: answer.question.training is not None,

@@ -230,10 +230,6 @@ SOURCES = {
     "part_collectives": lambda part: (
         Beside(priced.step, priced, phase=phase) for phase, priced in part.collectives()
     ),
-    "name": lambda pair: pair[1].name,
-    "count": lambda pair: pair[1].count,
-    "before": lambda pair: pair[0].first.spec,
-    "after": lambda pair: pair[1].first.spec,
     "communication": lambda timeline: [
         (lane, seconds, dict(timeline.exposed_seconds).get(lane, 0.0))
         for lane, seconds in timeline.communication_seconds

@@ -114,6 +114,4 @@ SOURCES = {
     "slots": _slots,
     "round": lambda slot: slot.slot or None,
     "prefetch": lambda matmul: matmul if matmul.before else None,
-    "step": lambda matmul: matmul.before[0],
-    "matmul_seconds": lambda matmul: matmul.before[1],
 }

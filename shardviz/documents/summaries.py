@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 SOURCES = {
     "source": lambda line: line.source or None,
     "arrays": lambda summary: summary.arrays or None,
-    "path": lambda pair: pair[0].path,
-    "old_spec": lambda pair: pair[0].spec,
-    "new_spec": lambda pair: pair[1].spec,
 }
 MAX_BYTES = 10_000_000
 HEAD = 1000

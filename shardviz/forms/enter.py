@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardviz.errors import NotationError, QuestionError, ShardvizError
 from shardviz.forms.axis_edits import enter_device_order, enter_mesh, replace_mesh
@@ -28,9 +28,6 @@ from shardviz.targets import parse_targets
 with LazyImports():
     from shardviz.hardware import clusters
     from shardviz.notation import notations
-
-if TYPE_CHECKING:
-    from shardviz.notation.notations import Notation
 
 
 def enter(form: ProblemForm, field: str, text: str) -> ProblemForm:
@@ -174,7 +171,7 @@ def _all_specs(text: str, form: ProblemForm, mesh: Mesh, einsums: Einsums) -> tu
 
 def read_any(
     text: str, origin: str | None = None, mesh: str | None = None, rank: int | None = None
-) -> tuple[Notation, tuple[Reading, ...], Context]:
+) -> tuple[notations.Notation, tuple[Reading, ...], Context]:
     """Read against the mesh, or that of the text; against the usual one if there is none and it fits, else
     against none. `origin` is the key of the notation where several fit, `rank` the number of dimensions.
 

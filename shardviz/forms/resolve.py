@@ -30,7 +30,6 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine, PlacedMesh
     from shardviz.planner.planner import Planner
-    from shardviz.planner.pricing.costs import PlanCost
     from shardviz.stepping.question import CollectiveQuestion
 
 MAX_PARTS = 32
@@ -84,7 +83,7 @@ class ResolvedProblem:
         return self.named or hardware.placed_for(None, self.targets, self.problem.mesh)
 
     @cached_property
-    def cost(self) -> PlanCost:
+    def cost(self) -> costs.PlanCost:
         return costs.price(self.plan, self.placed)
 
     @property

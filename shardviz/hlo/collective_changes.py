@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from shardviz.errors import plural
+from shardviz.errors import joined, plural
 from shardviz.hlo.collective import Collective
 from shardviz.units import exact_bytes, human_bytes
 
@@ -161,8 +161,7 @@ def _altered(gone: list[Collective], here: list[Collective]) -> list[str]:
 def described(collectives: Iterable[Collective]) -> str:
     """``an all-gather``, ``2 all-gathers and 3 collective-permutes``; "" for none."""
     counted = Counter(collective.op for collective in collectives)
-    said = [one(op) if count == 1 else plural(count, op) for op, count in counted.items()]
-    return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
+    return joined([one(op) if count == 1 else plural(count, op) for op, count in counted.items()])
 
 
 def one(op: str) -> str:

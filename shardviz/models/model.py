@@ -72,11 +72,6 @@ class Architecture:
     def layers(self) -> int:
         return len(self.kinds)
 
-    @property
-    def cache_name(self) -> str:
-        """The name of the memory of earlier tokens; layers without attention have a state of one size."""
-        return "state" if all(kind.mixer == "mamba2" for kind in self.kinds) else "KV cache"
-
 
 @dataclass(frozen=True)
 class Model:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from shardviz.errors import joined
 from shardviz.planner.plan import Step, axes_words
 from shardviz.planner.problem import WRITTEN, Statement
 from shardviz.planner.problem.functions import shared_positions
@@ -79,8 +80,7 @@ def _doing(part: Statement, pieces: Sequence[str]) -> str:
     """The work of a statement on pieces of its operands: ``multiplies its A[4×8] by its W[8×2]``."""
     if words := _DOING.get((part.function, len(pieces))):
         return words.format(*pieces)
-    *before, last = [f"its {piece}" for piece in pieces]
-    taken = f"{', '.join(before)} and {last}" if before else last
+    taken = joined([f"its {piece}" for piece in pieces])
     return f"takes {WRITTEN.get(part.function, part.function)} of {taken}"
 
 

@@ -27,7 +27,6 @@ with LazyImports():
     from shardviz.notation import notations
 
 if TYPE_CHECKING:
-    from shardviz.notation.notations import Notation
     from shardviz.planner.plan import Plan
 
 
@@ -220,7 +219,7 @@ def collectives_text(plan: Plan, palette: Palette) -> Text:
 
 def translate_view(
     readings: Sequence[Reading],
-    notation: Notation,
+    notation: notations.Notation,
     written: Sequence[Mapping[str, str | ShardvizError]],
     mesh: Mesh | None,
     width: int,

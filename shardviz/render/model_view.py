@@ -163,8 +163,9 @@ def _fit_words(memory: ModelMemory, question: ModelQuestion) -> Iterator[str]:
 
 
 def _cache_name(question: ModelQuestion) -> str:
-    architecture = question.model.architecture
-    return "KV cache" if architecture is None else architecture.cache_name
+    """The name of the memory of earlier tokens; layers without attention have a state of one size."""
+    of = question.model.architecture
+    return "state" if of and all(kind.mixer == "mamba2" for kind in of.kinds) else "KV cache"
 
 
 def _verdict(memory: ModelMemory, used: int) -> str:

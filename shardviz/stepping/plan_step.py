@@ -11,7 +11,7 @@ import numpy as np
 from shardviz.collectives.operation import Operation
 from shardviz.collectives.operations import AllGather, AllToAll, PMax, PPermute, PSum, PSumScatter
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, Places, PSumScatterOfSeveral
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, joined
 from shardviz.hardware.group_links import group_links
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.hardware.topology import Torus
@@ -110,9 +110,8 @@ def _which(plan: Plan, collectives: list[int]) -> str:
     if not collectives:
         return "this plan has no collective"
     named = [f"{collective} ({plan.steps[collective - 1].op})" for collective in collectives]
-    if len(named) == 1:
-        return f"its collective is step {named[0]}"
-    return f"its collectives are steps {', '.join(named[:-1])} and {named[-1]}"
+    are = "collective is step" if len(named) == 1 else "collectives are steps"
+    return f"its {are} {joined(named)}"
 
 
 def _operation(step: Step, before: Layout, mesh: Mesh) -> Operation:

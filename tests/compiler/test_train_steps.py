@@ -9,7 +9,8 @@ import pytest
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.planner.problem.reading import problem_from_text
-from shardviz.planner.training import train_step
+from shardviz.planner.problem.training import Training, parse_training
+from shardviz.planner.training import with_backward
 from shardviz.targets import TARGETS
 
 GATED = "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]"
@@ -70,7 +71,7 @@ def compiled_moves(answer):
 )
 def test_the_collectives_are_those_of_jax(worker, text, mesh, specs, sizes, summed_once):
     forward = problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=sizes)
-    problem = train_step(forward, backward=True, remat="none", optimizer="none")
+    problem = with_backward(forward, Training())
     answer = worker.ask(problem, TARGETS["cpu"])
     assert (answer.status, answer.error) == ("ok", "")
     assert compiled_moves(answer) == planned_moves(problem) + Counter(summed_once)
@@ -87,7 +88,9 @@ def test_the_optimizer_of_stacked_layers_sends_nothing(worker, axis_types):
         axis_types=axis_types,
     )
     plain, adam = (
-        worker.ask(train_step(forward, backward=True, remat="layer", optimizer=rule), TARGETS["shardy"])
+        worker.ask(
+            with_backward(forward, parse_training(True, "layer", rule, forward.mesh)), TARGETS["shardy"]
+        )
         for rule in ("none", "adam")
     )
     assert (plain.status, adam.status) == ("ok", "ok")

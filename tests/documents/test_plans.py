@@ -19,8 +19,9 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.problem.reading import problem_from_text
+from shardviz.planner.problem.training import parse_training
 from shardviz.planner.ranking import rank
-from shardviz.planner.training import train_step
+from shardviz.planner.training import with_backward
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
@@ -172,7 +173,7 @@ def test_what_a_schedule_and_a_placement_tell() -> None:
 
 def test_a_train_step() -> None:
     forward = problem_from_text("Y = X[b,d] * W[d,f] x 3", mesh=parse_mesh("X=2"), specs="X=X_,Y=X_")
-    problem = train_step(forward, backward=True, remat="dots", optimizer="adam,over=X")
+    problem = with_backward(forward, parse_training(True, "dots", "adam,over=X", forward.mesh))
     cost = price(plan(problem), place_mesh(assumed_machine(), problem.mesh))
     document = through_json(explain_document(cost, ()))
     training = document["problem"]["training"]

@@ -217,7 +217,7 @@ def test_too_little_memory_is_a_reason():
     answer = best_meshes(asked(f"{MLP} x 1000", training=TRAINING, axes="data"))
     assert answer.found == ()
     assert "each device would hold" in answer.infeasible[0].reason
-    assert answer.infeasible[0].memory_bytes > answer.memory_limit
+    assert answer.infeasible[0].memory_bytes > answer.question.machine.device.limit_bytes
 
 
 CACHES = "S[b,s] = Q[b,h] * K[b,s,h]; Y[b,h] = softmax(S, s) * V[b,s,h]"
@@ -463,7 +463,12 @@ def test_a_row_that_may_not_fit_says_so():
         asked(f"{MLP} x 20", "v5e:4x4", "fsdp", "b=64,t=4Ki,d=4Ki,f=14Ki", training=TRAINING)
     )
     (row,) = answer.found
-    assert row.memory_bytes <= answer.memory_limit < row.allocated_bytes == round(row.memory_bytes * 1.38)
+    assert (
+        row.memory_bytes
+        <= answer.question.machine.device.limit_bytes
+        < row.allocated_bytes
+        == round(row.memory_bytes * 1.38)
+    )
     lines = [line.plain for line in search_view(answer, 100, PLAIN, 10)]
     assert any(" ? 1" in line for line in lines)
     assert "? may not fit: compilers were seen to allocate up to 38 % more than an estimate." in lines

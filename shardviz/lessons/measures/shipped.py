@@ -36,7 +36,6 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hardware.machine import Machine, PlacedMesh
-    from shardviz.profiles.profile import Profile
     from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import ProgramTimeline
 
@@ -138,6 +137,6 @@ def ran(resolved: ResolvedProblem, name: str, figure: str, collective: str) -> C
 
 
 @cache
-def _profile(name: str, mesh: Mesh) -> Profile:
+def _profile(name: str, mesh: Mesh) -> profile.Profile:
     files = trace_files.read_trace(f"{name}.xplane.pb")
     return profile.profile_of(files, {}, hlo=_text(name), mesh=mesh)

@@ -16,7 +16,6 @@ with LazyImports():
     from shardviz.stepping import collective_run, plan_step
 
 if TYPE_CHECKING:
-    from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
 
 
@@ -65,6 +64,6 @@ def collective_of(resolved: ResolvedProblem) -> CollectiveQuestion:
     return plan_step.question_of_step(resolved.plan, sent[0], None, resolved.placed)
 
 
-def walk_of(resolved: ResolvedProblem) -> CollectiveRun:
+def walk_of(resolved: ResolvedProblem) -> collective_run.CollectiveRun:
     """`collective_of`, step by step."""
     return collective_run.run_on(collective_of(resolved), resolved.placed)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, count, pairwise
 from typing import Literal, NamedTuple
 
+from shardviz.errors import joined
 from shardviz.notation.einsum import Einsum
 from shardviz.notation.program import Layers
 from shardviz.planner.problem.training import Training
@@ -368,10 +369,8 @@ def notices(problem: Problem) -> tuple[str, ...]:
     used = {operand.name for part in problem.forward for operand in part.operands}
     if unused := [part.result.name for part in before if part.result.name not in used]:
         verb, returned = ("is", "it is") if len(unused) == 1 else ("are", "they are")
-        *first, final = unused
-        names = f"{', '.join(first)} and {final}" if first else final
         beside = f"{returned} returned beside {last.result.name}"
-        sentences.append(f"{names} {verb} used by no statement: {beside}")
+        sentences.append(f"{joined(unused)} {verb} used by no statement: {beside}")
     # Arrays with other letters in a second place, where no statement needs two letters for one size: the
     # scores of attention have the sequence twice, so that the keys need another name for theirs.
     together = [

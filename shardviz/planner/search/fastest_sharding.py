@@ -12,10 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
-from shardviz.planner.pricing.priced_plan import (
-    Passes,
-    overlapped,
-)
+from shardviz.planner.pricing.priced_plan import Passes, overlapped
 from shardviz.planner.search.least_sum import TooWideError
 from shardviz.planner.search.program_space import ProgramSpaces
 from shardviz.planner.search.program_tables import (

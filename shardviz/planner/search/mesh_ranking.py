@@ -44,10 +44,6 @@ class MeshRanking:
     def is_complete(self) -> bool:
         return self.looked_at == self.meshes
 
-    @property
-    def memory_limit(self) -> int | None:
-        return self.question.machine.device.limit_bytes
-
 
 def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
     """The answer so far, again and again, the last one complete. Raises `QuestionError` where no mesh has the

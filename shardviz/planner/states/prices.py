@@ -106,12 +106,8 @@ class Prices:
     @remembered
     def work(self, flops: int, hbm_bytes: int, dtype: str) -> Cost:
         """The cost of local work of a device; `dtype` is that of its matrix products, "" without any."""
-        return self._packed(time=_nanoseconds(self.work_seconds(flops, hbm_bytes, dtype)), flops=flops)
-
-    def work_seconds(self, flops: int, hbm_bytes: int, dtype: str) -> float:
-        """Seconds of local work, before they are rounded."""
         arithmetic, traffic = compute_price(flops, hbm_bytes, self.priced_dtype(dtype), self._device)
-        return max(arithmetic or 0.0, traffic or 0.0)
+        return self._packed(time=_nanoseconds(max(arithmetic or 0.0, traffic or 0.0)), flops=flops)
 
     @remembered
     def priced_dtype(self, dtype: str) -> str:

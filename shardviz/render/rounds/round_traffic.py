@@ -12,7 +12,7 @@ from rich.text import Text
 
 from shardviz.collectives.schedule import Pattern, Sends
 from shardviz.collectives.values import Bools, Ints
-from shardviz.errors import plural
+from shardviz.errors import joined, plural
 from shardviz.hardware.routes import RouteSegment, route_segments
 from shardviz.hardware.topology import Switch, Torus
 from shardviz.render.lines import GAP, bar
@@ -262,4 +262,4 @@ def _listed(words: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``; of more than four the first three and how many."""
     if len(words) > 4:
         return f"{', '.join(words[:3])} and {len(words) - 3} more"
-    return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else words[0]
+    return joined(words)

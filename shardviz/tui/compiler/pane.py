@@ -23,14 +23,7 @@ from shardviz.tui.compiler.program_box import ProgramBox
 from shardviz.tui.compiler_queries import ShownReply
 from shardviz.tui.registry import COMPILER, SEARCHING, Command, bindings
 from shardviz.tui.state import EditorState
-from shardviz.tui.targets_pane import (
-    TargetsPane,
-    fault_lines,
-    notice,
-    program_heading,
-    reworded,
-    state_words,
-)
+from shardviz.tui.targets_pane import TargetsPane, fault_lines, notice, program_heading, reworded, state_words
 
 
 class Passes:
