@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
+from shardviz import garbage
 from shardviz.api import shared_worker
 from shardviz.compiler import Cancelled, Worker, child_process, worker as worker_client
 from shardviz.compiler.worker_process import WorkerProcess
@@ -97,7 +98,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """What is loaded by now stays: Python looks for circles of objects in the rest alone, and seldom."""
     gc.collect()
-    gc.freeze()
+    garbage.freeze()
     gc.set_threshold(100_000, 20, 100)
 
 

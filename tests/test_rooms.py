@@ -27,6 +27,7 @@ PURE = {
 }
 MAY_IMPORT = {
     "errors": set(),
+    "garbage": set(),
     "lazy_names": set(),
     "strict_table": set(),
     "text_tables": set(),
@@ -75,7 +76,16 @@ MAY_IMPORT = {
     "__main__": {"cli"},
     "__init__": {"api", "sharding", "testing"},
 }
-OPEN_TO_ALL = {"errors", "lazy_names", "strict_table", "text_tables", "units", "user_files", "__version__"}
+OPEN_TO_ALL = {
+    "errors",
+    "garbage",
+    "lazy_names",
+    "strict_table",
+    "text_tables",
+    "units",
+    "user_files",
+    "__version__",
+}
 
 
 def room(path):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
+from shardviz.garbage import uncollected
 from shardviz.hlo.arguments import Origins, arguments_in
 from shardviz.hlo.collective import Collective, CollectiveMatmul
 from shardviz.hlo.collective_matmuls import collective_matmuls
@@ -108,25 +107,6 @@ class HloModule:
 def is_hlo(text: str) -> bool:
     """Return whether a text looks like HLO: a module's header, or at least an instruction."""
     return _MODULE.search(text) is not None or _INSTRUCTION.search(text) is not None
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Around a function that reads a text: Python does not search for circles of objects meanwhile. Reading
-    makes none, and of 30 MB that search takes a third of the time, as all objects are looked at again and
-    again. Young garbage of others goes before: all that is young afterwards was read, and counts as old."""
-    is_stopped = gc.isenabled()
-    if is_stopped:
-        gc.collect(1)
-        gc.disable()
-    try:
-        yield
-    finally:
-        if is_stopped:
-            if not gc.get_freeze_count():
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
 
 
 @uncollected()

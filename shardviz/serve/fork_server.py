@@ -19,6 +19,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
+from shardviz import garbage
 from shardviz.lessons import course
 
 _DRIVER = "shardviz.serve.visitor:VisitorDriver"
@@ -96,7 +97,7 @@ def main(descriptor: int, begin: str, taught: str) -> None:
     _load(begin)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     gc.collect()
-    gc.freeze()
+    garbage.freeze()
     gc.disable()  # until an application has begun
     while True:
         asked, (*descriptors,), *_ = socket.recv_fds(control, _REQUEST_BYTES, 1)

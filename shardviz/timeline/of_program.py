@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from shardviz.errors import QuestionError, plural, quote
+from shardviz.garbage import uncollected
 from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.placement import Placement
-from shardviz.hlo.module import HloModule, Reader, uncollected
+from shardviz.hlo.module import HloModule, Reader
 from shardviz.sharding import Mesh
 from shardviz.timeline.durations import DOUBTED, TICKS, Durations, LinkTimes
 from shardviz.timeline.live_memory import live_memory

@@ -10,6 +10,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.message import Message
 
+from shardviz import garbage
 from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import lens_text
@@ -97,7 +98,7 @@ class MainScreenApp(ResilientApp):
         self.state.queries.start()
         self.ask()
         if not gc.isenabled():  # where the process is the application's own
-            gc.freeze()
+            garbage.freeze()
             gc.enable()
 
     def _find_first_plan(self) -> None:

@@ -10,6 +10,7 @@ from importlib import import_module
 from queue import SimpleQueue
 from typing import Any, Literal, NoReturn
 
+from shardviz import garbage
 from shardviz.compiler.messages import Channel, ChildBroken, ChildCall, Versions, end_with_parent
 from shardviz.errors import CompilerError, ShardvizError
 from shardviz.lazy_names import LazyImports
@@ -63,7 +64,7 @@ def _serve(channel: Channel, inbox: SimpleQueue[Any], name: ProcessName, address
     if found_job is not None:
         channel.send(found_job[0])
     versions: Versions = _function("answer.versions")(name)  # loads all that answers
-    gc.freeze()
+    garbage.freeze()
     gc.enable()
     if found_job is not None:
         job.join(found_job, inbox.get())
