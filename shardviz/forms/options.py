@@ -49,12 +49,9 @@ def form_from_options(
     problem = problem_from_text(
         text, mesh=asked, specs=specs, sizes=sizes or "", dtype=dtype, axis_types=axis_types
     )
-    arrays = [array for part in problem.parts for array in (*part.operands, part.result)]
     given = parse_sizes(sizes or "")
-    if not given and "..." in text:
-        known = {dim: size for array in arrays for dim, size in zip(array.dims, array.shape, strict=True)}
-        # Only the specs say how many dimensions there are.
-        given = known if "...0" in known else given
+    if not given and "..." in text and "...0" in problem.sizes:
+        given = problem.sizes  # only the specs say how many dimensions there are
     form = ProblemForm(
         mesh=str(asked),
         einsum="",
@@ -70,7 +67,7 @@ def form_from_options(
     if specs is not None or "[" in text:
         einsums = parsed(form).einsums
         if einsums is None or einsums.program is None:
-            rows = [array.spec for array in arrays]
+            rows = [array.spec for array in problem.arrays]
         else:
             named = {array.name: array.spec for array in problem.arguments}
             named |= {part.result.name: part.result.spec for part in problem.parts}

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable
 from functools import lru_cache
-from itertools import groupby, takewhile
+from itertools import groupby
 from typing import Literal, NamedTuple
 
+from shardviz.hlo.arguments import shared_steps
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.hlo.text.instructions import reached
@@ -53,10 +54,9 @@ class ProgramPlace(NamedTuple):
 @lru_cache(maxsize=65536)
 def program_place(op_name: str) -> ProgramPlace:
     """The place that an operation's name tells; that of several has the scopes that they share."""
-    first, *others = (_place(joined_name) for joined_name in joined_names(op_name))
-    columns = zip(*(place.scopes for place in (first, *others)), strict=False)
-    shared = tuple(column[0] for column in takewhile(lambda column: len({*column}) == 1, columns))
-    return first._replace(scopes=shared) if shared else first
+    places = [_place(joined_name) for joined_name in joined_names(op_name)]
+    shared = places[0].scopes[: shared_steps(place.scopes for place in places)]
+    return places[0]._replace(scopes=shared) if shared else places[0]
 
 
 def joined_names(op_name: str) -> tuple[str, ...]:

@@ -445,12 +445,8 @@ class _Drawer:
                 )
                 numbers[number] = len(self.ops) - 1
             elif isinstance(step, RunStep) and len(self.ops) < MAX_DRAWN:
-                inner, name, index = (
-                    run.inner[number],
-                    block.names[number],
-                    begin + clock.at(start, ends=True),
-                )
-                numbers[number] = self._inner(step, name, inner, index, count, depth, drawn(cause))
+                name, at = block.names[number], begin + clock.at(start, ends=True)
+                numbers[number] = self._inner(step, name, run.inner[number], at, count, depth, drawn(cause))
         for code, (path, ended) in enumerate(run.waited, 1):
             waited[CARRIED - code] = begun.get(path, drawn(ended))
         for index, number, code in pending:

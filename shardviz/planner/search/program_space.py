@@ -293,10 +293,8 @@ class ProgramSpace:
                 ends = at, number[name], statement.hideable[index], table, len(given[array.name])
                 # A copy of an operand that is moved first, and a result that is not kept as it is made, but
                 # for pending sums, whose totals take their place.
-                shard, is_made = (
-                    rows.add(self.moved(array), _dims(needed)),
-                    is_result and array.name not in held,
-                )
+                shard = rows.add(self.moved(array), _dims(needed))
+                is_made = is_result and array.name not in held
                 edges.append((*ends, shard, len(needed_ids), len(given_ids), is_made))
                 for compared, side in ((needed_ids, needed), (given_ids, given[array.name])):
                     values = _dims(side) if is_result else side
