@@ -42,11 +42,12 @@ def asked(text=MLP, machine="v5e:4x4", axes="data,fsdp,tensor", sizes=SIZES, **m
     return question_from_text(text, named_machine(machine), parse_axes(axes), sizes=sizes, **more)
 
 
-def tables_of(question, mesh):
+def tables_of(question, mesh, microbatches=1):
     rules = ShardingRules(question.axes, mesh, question.roles)
     prices = Prices(place_mesh(question.machine, with_order(question.machine, mesh)))
     space = ProgramSpaces().of(question.step, rules, question.held)
-    (tables,) = priced([PlacedProgram(space, rules, prices, question.held, PipelineStage("", 1, 1, 1), {})])
+    stage = PipelineStage("", 1, 1, microbatches)
+    (tables,) = priced([PlacedProgram(space, rules, prices, question.held, stage, {})])
     return tables
 
 
@@ -97,6 +98,23 @@ def test_within_memory_no_sharding_is_much_faster():
     assert isinstance(too_large, TooLarge)
     assert too_large.smallest.memory >= memories[0]
     assert too_large.least <= min(seconds for _, seconds in every)
+
+
+@pytest.mark.parametrize("microbatches", [1, 4])
+def test_what_cannot_be_faster_is_left_early_and_what_can_is_found(microbatches):
+    """With the seconds of another way to run the step, more or fewer than those that fit here."""
+    question = asked("btd,df->btf; btf,fd->btd", "v5e:2x4", "X,Y", training=Training("none"))
+    tables = tables_of(question, Mesh(("X", "Y"), (2, 4)), microbatches)
+    smallest = fastest_of(tables, "parameters", 1, 1).smallest.memory
+    for limit in range(int(smallest), int(smallest * 3), int(smallest * 0.4)):
+        search = MeshSearch(tables, "parameters", 1, 0.0, limit)
+        rounds, found = [*side_by_side([search.best()])], fastest_of(tables, "parameters", 1, limit)
+        slower = replace(search, known=found.time.seconds * (1 + CLOSE))
+        assert [*side_by_side([slower.best()])][-1].time == found.time
+        early = [*side_by_side([replace(search, known=found.time.seconds / 2).best()])]
+        assert len(early) <= len(rounds)
+        assert early[-1].time.seconds >= found.time.seconds
+        assert early[-1].sharding.memory <= limit
 
 
 def test_every_mesh_is_found_or_said_to_be_impossible():

@@ -143,7 +143,7 @@ class TooLarge(NamedTuple):
 class MeshSearch:
     """The search on one mesh: `layers` are those of a device, `limit` the bytes that it may hold, if known;
     `bubble` is what a pipeline waits, as a part of the rest. A mesh where a step takes much longer than on
-    others is looked at less closely."""
+    others is looked at less closely; what cannot take less than `known` seconds is left."""
 
     tables: ProgramTables
     overlap: Overlap
@@ -152,31 +152,30 @@ class MeshSearch:
     limit: int | None
     shared: SharedState = field(default_factory=SharedState)
     ends: ProgramSharding | None = None
+    known: float = inf
 
     def best(self) -> Search[StepSharding | TooLarge]:
         """The fastest that fits, if any does."""
-        free = yield from self._fastest(0.0)
+        free = yield from self._fastest(0.0, self.known)
         if self._fits(free) or self.limit is None:
             return free
         fastest = yield from self.smallest()
         if isinstance(fastest, TooLarge):
             return TooLarge(fastest.smallest, free.least)
-        low, high = 0.0, free.time.seconds / self.limit
-        halvings = HALVINGS if free.least < self.shared.slow else FEW
-        for _ in range(halvings):
-            candidate = yield from self._fastest(high)
-            if self._fits(candidate):
-                fastest = min(fastest, candidate, key=lambda one: one.time.seconds)
-                break
-            low, high = high, high * 16
-        for _ in range(halvings):
-            middle = (low * high) ** 0.5 if low else high / 16
-            candidate = yield from self._fastest(middle)
-            if self._fits(candidate):
-                high = middle
+        low, high, is_between = 0.0, free.time.seconds / self.limit, False
+        left = halvings = HALVINGS if free.least < self.shared.slow else FEW
+        most, least = min(self.known, fastest.time.seconds), free.least
+        while left and least <= most:
+            price = high if not is_between else (low * high) ** 0.5 if low else high / 16
+            candidate = yield from self._fastest(price, most)
+            fits, left, least = self._fits(candidate), left - 1, candidate.least
+            if fits:
+                high, most = price, min(most, candidate.time.seconds)
                 fastest = min(fastest, candidate, key=lambda one: one.time.seconds)
             else:
-                low = middle
+                low, high = price, high if is_between else 16 * price
+            if not is_between and (fits or not left):
+                is_between, left = True, halvings
         return replace(fastest, least=free.least, is_limited=True)
 
     def smallest(self) -> Search[StepSharding | TooLarge]:
@@ -201,13 +200,14 @@ class MeshSearch:
             self.shared.seconds = min(self.shared.seconds, sharding.time.seconds)
         return fits
 
-    def _fastest(self, price: float) -> Search[StepSharding]:
-        """The fastest where each byte of memory adds `price` seconds."""
+    def _fastest(self, price: float, most: float) -> Search[StepSharding]:
+        """The fastest where each byte of memory adds `price` seconds, or one of a sum that shows that none
+        which fits takes `most` seconds or less."""
         sharding = low = yield from self._least((0.0, 0.0), price)
         work, hidden, _ = overlapping(sharding.sharding, self.overlap)
         # The passes in which communication stands out; of the other the sum is that of its work.
         full: Passes = float(hidden[0] > work[0]), float(hidden[1] > work[1])
-        if not any(full):
+        if not any(full) or sharding.least > most:
             return sharding
         share, high = 1.0, None
         for _ in range(MAX_SHARES):
@@ -219,8 +219,8 @@ class MeshSearch:
             low_sum, own_sum = (self._sum(one, shares, price) for one in (low, trial))
             is_top = high is not None and own_sum >= low_sum * (1 - ROUNDING)
             rises = self._sum(trial, full, price) > self._sum(trial, (0.0, 0.0), price)
-            is_close = sharding.time.seconds <= sharding.least * (1 + CLOSE)
-            if is_close or is_top or (high is None and rises):
+            is_close = not price and sharding.time.seconds <= sharding.least * (1 + CLOSE)
+            if sharding.least > most or is_close or is_top or (high is None and rises):
                 break
             low, high = (trial, high) if high and rises else (low, trial)
             share = self._crossing(low, high, full, price)
@@ -243,7 +243,7 @@ class MeshSearch:
 
     def _least(self, shares: Passes, price: float) -> Search[StepSharding]:
         """The sharding whose sum by multipliers is least: of the longer of work and hidden communication they
-        take the part `shares` of the second, and of the first the rest. It bounds the time of a step."""
+        take the part `shares` of the second, and of the first the rest. It bounds the time of a step that fits."""
         work = hidden = exposed = (1.0, 1.0)
         if self.overlap != "none":
             work = max(1 - shares[0], LITTLE), max(1 - shares[1], LITTLE)
@@ -252,7 +252,9 @@ class MeshSearch:
         by = Multipliers(work, exposed, hidden, price / self.layers)
         bound, sharding = yield from self._with_ends(by)
         time = step_time(sharding, self.overlap, self.layers, self.bubble)
-        least = 0.0 if price else bound * self.layers * (1 + self.bubble) / (1 + LITTLE)
+        # What fits holds no more than the limit, beside gradients that take the place of activations.
+        held = price * (self.limit or 0) * (1 + (self.tables.program.stage.microbatches == 1))
+        least = (bound * self.layers - held) * (1 + self.bubble) / (1 + LITTLE)
         return StepSharding(sharding, time, least)
 
     def _cost(self, sharding: StepSharding, price: float) -> tuple[float, float]:

@@ -230,7 +230,11 @@ def _best_stages(
         is_asked = microbatches in (None, count) and interleave in (None, runs)
         if (count, runs) not in looked_at and is_asked and (is_usual or not looked_at):
             stage = one._replace(microbatches=count, interleave=runs)
-            looked_at[count, runs] = yield from _of_stage(question, mesh, prices, stage, shared, ends)
+            rows = (row for row, _ in looked_at.values() if isinstance(row, MeshSharding))
+            fastest = min((row.seconds for row in rows), default=inf)
+            looked_at[count, runs] = yield from _of_stage(
+                question, mesh, prices, stage, shared, ends, fastest=fastest
+            )
 
     usual = gcd(4 * one.stages, examples)
     here = microbatches or (usual if one.stages > 1 else 1), interleave or 1
@@ -289,10 +293,11 @@ def _of_stage(
     shared: SharedState,
     known: dict[int, tuple[ProgramTables, ProgramSharding]],
     *,
+    fastest: float = inf,
     is_probe: bool = False,
 ) -> Search[Outcome]:
     """The best in such stages, or as a probe that of the least memory; a model's ends are `known`, or become
-    so, by the number of microbatches."""
+    so, by the number of microbatches. One that cannot be as fast as the `fastest` is not looked for."""
     layers, limit, ends = stage.layers, question.machine.device.limit_bytes, None
     others: list[Beside] = []
     try:
@@ -309,7 +314,7 @@ def _of_stage(
         tables = yield from _tables(question, mesh, prices, shared, stage)
         if isinstance(tables, str):
             return InfeasibleMesh(mesh, tables), 0
-        search = MeshSearch(tables, question.overlap, layers, stage.bubble, limit, shared, ends)
+        search = MeshSearch(tables, question.overlap, layers, stage.bubble, limit, shared, ends, fastest)
         best = yield from (search.smallest() if is_probe else search.best())
         if isinstance(best, TooLarge):
             return _too_large(mesh, best.smallest, limit or 0, best.least), tables.shardings
