@@ -243,7 +243,7 @@ class MeshSearch:
 
     def _least(self, shares: Passes, price: float) -> Search[StepSharding]:
         """The sharding whose sum by multipliers is least: of the longer of work and hidden communication they
-        take the part `shares` of the second, and of the first the rest. It bounds the time of a step that fits."""
+        take the part `shares` of the second, and of the first the rest. It bounds the time of what fits."""
         work = hidden = exposed = (1.0, 1.0)
         if self.overlap != "none":
             work = max(1 - shares[0], LITTLE), max(1 - shares[1], LITTLE)

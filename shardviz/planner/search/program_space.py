@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from functools import cached_property
-from typing import NamedTuple
+from itertools import chain, zip_longest
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +30,14 @@ from shardviz.planner.states.moves import (
     spec_of,
     subsets,
 )
-from shardviz.planner.states.paths import direct_moves
+from shardviz.planner.states.paths import next_move
 from shardviz.planner.training import state_spec
 from shardviz.sharding import ShardedArray
 from shardviz.sharding.array import BITS
 
 Numbers = NDArray[np.intp]
 States = tuple[State, ...]
+T = TypeVar("T")
 _PRIMES = (2, 3, 5, 7, 11)
 """Sizes of axes of which no product is another: a way for these is one for axes of any size."""
 
@@ -51,8 +53,9 @@ class DirectCollective(NamedTuple):
     idle: Axes = ()
 
 
-DirectWay = tuple[DirectCollective, ...] | None
-"""The collectives of a way, without cuts, which are read in place and free; None where there is no way."""
+DirectWay = tuple[int, ...] | None
+"""The numbers of a way's collectives, from 1, without cuts, which are read in place and free; None where
+there is no way."""
 
 
 class WorkChoice(NamedTuple):
@@ -75,8 +78,9 @@ class DirectWays:
         self.wide = wide
         sizes = dict(zip(wide, _PRIMES, strict=False))
         self._space = StateSpace(sizes, sizes)
-        self.ways: list[DirectWay] = []
-        self._numbers: dict[DirectWay, int] = {}
+        self.ways: list[DirectWay] = [None]
+        self.collectives: list[DirectCollective] = []
+        self._numbers: dict[object, int] = {None: 0}
         self.choices: dict[object, tuple[WorkChoice, ...]] = {}
         self._one: dict[object, object] = {}
 
@@ -92,30 +96,47 @@ class DirectWays:
     @remembered
     def _number(self, before: State, after: State) -> int:
         way: DirectWay = None  # whole values do not become pending sums
-        if set(after[1]) <= set(before[1]):
+        if before == after:
+            way = ()
+        elif set(after[1]) <= set(before[1]):
             # A way for some axes is one for any others in their place.
-            own = dict.fromkeys(axis for axes in (*before[0], before[1], *after[0]) for axis in axes)
-            names, back = dict(zip(own, self.wide, strict=False)), dict(zip(self.wide, own, strict=False))
-            moves = self._moves(_renamed(before, names), _renamed(after, names))
-            way = tuple(self._collective(move, back) for move in moves)
-        number = self._numbers.setdefault(way, len(self.ways))
-        if number == len(self.ways):
-            self.ways.append(way)
+            own = (*dict.fromkeys(chain(*before[0], before[1], *after[0])),)
+            move = self._move(*(self._renamed(state, own, self.wide) for state in (before, after)))
+            way = self.ways[self._number(self._renamed(move.after, self.wide, own), after)]
+            if way is not None and move.op not in LOCAL_OPS:
+                way = self._collective(move, own), *way
+        return self._numbered(self.ways, way)
+
+    def _numbered(self, every: list[T], one: T) -> int:
+        number = self._numbers.setdefault(one, len(every))
+        if number == len(every):
+            every.append(one)
         return number
 
     @remembered
-    def _moves(self, before: State, after: State) -> list[PathMove]:
-        return [move for move in direct_moves(self._space, before, after) if move.op not in LOCAL_OPS]
+    def _move(self, before: State, after: State) -> PathMove:
+        return next_move(self._space, before, after)
 
-    def _collective(self, move: PathMove, names: dict[str, str]) -> DirectCollective:
-        (before, pending), (after, _) = (_renamed(state, names) for state in (move.before, move.after))
+    @remembered
+    def _renamed(self, state: State, old: Axes, new: Axes) -> State:
+        dims, pending = state
+        names = dict(zip(old, new, strict=False))
+        *renamed, addends = [tuple([names[axis] for axis in axes]) for axes in (*dims, pending)]
+        return tuple(renamed), addends
+
+    @remembered
+    def _collective(self, move: PathMove, own: Axes) -> int:
+        """The number of a move's collective, from 1, its `own` axes in the place of the first."""
+        (before, pending), (after, _) = (
+            self._renamed(state, self.wide, own) for state in (move.before, move.after)
+        )
         before, after = (tuple(tuple(sorted(own)) for own in dims) for dims in (before, after))
-        used = {*pending, *(axis for axes in before for axis in axes)}
+        used = {*pending, *chain(*before)}
         idle = tuple(axis for axis in self.wide if axis not in used and move.op == "all_gather")
-        axes = tuple(names[axis] for axis in move.axes)
+        axes = tuple(own[self.wide.index(axis)] for axis in move.axes)
         if move.op in ("psum", "ppermute"):
             axes = tuple(sorted(axes, key=self.wide.index))
-        return DirectCollective(move.op, axes, before, after, idle)
+        return 1 + self._numbered(self.collectives, DirectCollective(move.op, axes, before, after, idle))
 
     @remembered
     def cuts(self, dims: tuple[Dims, ...]) -> NDArray[np.bool_]:
@@ -303,8 +324,8 @@ class ProgramSpace:
                 self.need_rows.append(np.array([needs[state] for state in needed], np.intp))
         self.edges = np.array(edges, np.intp).T
         self._rows = np.concatenate([rows for rows in self.need_rows if rows is not None])
-        self.way_of, self._needed, self._given = moves.way_of, np.array(needed_ids), np.array(given_ids)
-        self.moves = moves.rows()
+        self._needed, self._given = np.array(needed_ids), np.array(given_ids)
+        self.way_of, self.moves = moves.rows()
         self.later = np.array([statement.is_later for statement in self.statements])
         self.variables = names, [*map(split_of, range(len(self.statements)))]
         # What a stage of a pipeline makes for the next one.
@@ -391,19 +412,13 @@ class ProgramSpace:
 
 
 class _Moves:
-    """The ways of a program's arrays, each once, and their tables one after the other."""
+    """The ways of a program's arrays, and their tables one after the other."""
 
     def __init__(self, space: ProgramSpace) -> None:
         self._space = space
-        self._ways: dict[tuple[MovedArray, int], int] = {}
-        self._collectives: dict[tuple[MovedArray, DirectCollective], int] = {}
         self._places: dict[object, int] = {}
-        self._tables = [np.zeros(0, np.intp)]
+        self._tables: dict[MovedArray, list[tuple[int, Numbers]]] = {}
         self._count = 0
-
-    @property
-    def way_of(self) -> Numbers:
-        return np.concatenate(self._tables)
 
     def place(self, array: MovedArray, needed: States, given: States, is_result: bool) -> int:
         """The place of the first way of a table by the state that is needed and that given."""
@@ -411,43 +426,42 @@ class _Moves:
         if key not in self._places:
             between = self._space.ways.between
             numbers = between(needed, given) if is_result else between(given, needed).T
-            found, inverse = np.unique(numbers, return_inverse=True)
-            own = [self._ways.setdefault((array, int(number)), len(self._ways)) for number in found]
-            self._tables.append(np.array(own, np.intp)[inverse.ravel()])
+            self._tables.setdefault(array, []).append((self._count, numbers.ravel()))
             self._places[key] = self._count
             self._count += numbers.size
         return self._places[key]
 
-    def rows(self) -> MoveRows:
+    def rows(self) -> tuple[Numbers, MoveRows]:
+        """The way of each place, each of an array once, and the rows of their collectives."""
         ways, add, over = self._space.ways, self._space.rows.add, self._space.over
-        arrays: dict[MovedArray, int] = {}
+        table = np.array([*zip_longest(*(way or (0,) for way in ways.ways), fillvalue=0)], np.intp).T
         lines: dict[tuple[str, Axes], int] = {}
         numbers = list[tuple[int, ...]]()
         cuts = list[tuple[Axes, Axes]]()
-        starts, of_start, is_sum, of_ways = [0], [0], [False], list[list[int]]()
-        for array, number in self._ways:
-            own = list[int]()
-            for one in ways.ways[number] or ():
-                if (array, one) not in self._collectives:
-                    self._collectives[array, one] = len(starts)
-                    starts.append(len(numbers) + 1)
-                    of_start.append(arrays.setdefault(array, len(arrays)))
-                    is_sum.append(one.op == "psum" or set(over).issuperset(one.axes))
-                    places = [
-                        add(array, (dims,)) for dims in (one.before, one.after, ((),) * len(array.shape))
-                    ]
-                    # A cut over axes that hold copies, and a gather over these too, which has more links.
-                    for more in ((), *subsets(one.idle)):
-                        line = lines.setdefault((one.op, (*one.axes, *more)), len(lines))
-                        numbers.append((line, *places))
-                        cuts.append((more, (*one.axes, *more)))
-                own.append(self._collectives[array, one])
-            of_ways.append(own)
-        most = max(1, *map(len, of_ways))
+        starts, of_start, is_sum = [0], [0], [False]
+        way_of, used_ways, of_ways = np.zeros(self._count, np.intp), list[Numbers](), list[Numbers]()
+        for its_number, (array, tables) in enumerate(self._tables.items()):
+            its_ways = np.concatenate([own for _, own in tables])
+            used, way = np.unique(its_ways, return_inverse=True)
+            places = np.concatenate([start + np.arange(len(own)) for start, own in tables])
+            way_of[places] = sum(map(len, used_ways)) + way
+            found, at = np.unique(np.append(0, table[used]), return_inverse=True)
+            of_ways.append(np.where(at > 0, len(starts) - 1 + at, 0)[1:].reshape(len(used), -1))
+            used_ways.append(used)
+            for one in (ways.collectives[number - 1] for number in found[1:].tolist()):
+                starts.append(len(numbers) + 1)
+                of_start.append(its_number)
+                is_sum.append(one.op == "psum" or set(over).issuperset(one.axes))
+                shards = [add(array, (dims,)) for dims in (one.before, one.after, ((),) * len(array.shape))]
+                # A cut over axes that hold copies, and a gather over these too, which has more links.
+                for more in ((), *subsets(one.idle)):
+                    line = lines.setdefault((one.op, (*one.axes, *more)), len(lines))
+                    numbers.append((line, *shards))
+                    cuts.append((more, (*one.axes, *more)))
         columns = np.array(numbers, np.intp).reshape(-1, 4).T
         first, group = (ways.cuts(tuple((own[side],) for own in cuts))[:, 0] for side in (0, 1))
-        return MoveRows(
-            arrays=tuple(arrays) or (MovedArray((), "", ()),),
+        return way_of, MoveRows(
+            arrays=tuple(self._tables) or (MovedArray((), "", ()),),
             lines=tuple(lines),
             line=columns[0],
             before=columns[1],
@@ -458,8 +472,8 @@ class _Moves:
             starts=np.array(starts, np.intp),
             array=np.array(of_start, np.intp),
             is_sum=np.array(is_sum),
-            collectives=np.array([own + [0] * (most - len(own)) for own in of_ways], np.intp),
-            impossible=np.array([ways.ways[number] is None for _, number in self._ways]),
+            collectives=np.concatenate(of_ways),
+            impossible=np.concatenate(used_ways) == 0,
         )
 
 
@@ -474,7 +488,7 @@ class ProgramSpaces:
         """The space of a step, of whose arrays the `held` ones are kept through it; or why an array cannot be
         split as the rules have it."""
         wide = tuple(axis.name for axis in rules.wide)
-        ways = self._ways.setdefault(wide, DirectWays(wide))
+        ways = self._ways[wide] = self._ways.get(wide) or DirectWays(wide)
         roles, arrays = rules.roles, arrays_of(problem)
         states: dict[str, States] = {}
         found: dict[object, States] = {}
@@ -527,12 +541,6 @@ def sharded_updates(problem: Problem, rules: ShardingRules) -> tuple[Axes, list[
 def split_of(number: int) -> str:
     """The variable of a statement's split; no array has such a name."""
     return f"#{number}"
-
-
-def _renamed(state: State, names: dict[str, str]) -> State:
-    dims, pending = state
-    *renamed, addends = [tuple([names[axis] for axis in axes]) for axes in (*dims, pending)]
-    return tuple(renamed), addends
 
 
 def _moved(array: ShardedArray) -> MovedArray:

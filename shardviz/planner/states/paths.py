@@ -311,13 +311,13 @@ def direct_moves(space: StateSpace, start: State, goal: State) -> tuple[PathMove
     moves: list[PathMove] = []
     state = start
     while state != goal:
-        move = _next_move(space, state, goal)
+        move = next_move(space, state, goal)
         moves.append(move)
         state = move.after
     return tuple(moves)
 
 
-def _next_move(space: StateSpace, state: State, goal: State) -> PathMove:
+def next_move(space: StateSpace, state: State, goal: State) -> PathMove:
     (dims, pending), (wanted, kept) = state, goal
 
     def move(op: str, axes: Axes, dim: int | None, after: Dims, left: Axes = pending) -> PathMove:
