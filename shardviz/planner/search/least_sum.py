@@ -137,13 +137,14 @@ class Elimination:
 
 
 def least(
-    factors: Sequence[Factor], sizes: Mapping[str, int], max_entries: int = MAX_ENTRIES
+    factors: Sequence[Factor], left: Mapping[str, Numbers], max_entries: int = MAX_ENTRIES
 ) -> tuple[float, dict[str, int]]:
-    """The least sum, and the index of the value of each variable; of equals the first. `sizes` are the
-    numbers of values. Raises `TooWideError` for a table of more than `max_entries`."""
+    """The least sum of the values that are `left`, and the value of each variable; of equals the first.
+    Raises `TooWideError` for a table of more than `max_entries`."""
+    sizes = {name: len(values) for name, values in left.items()}
     elimination = Elimination([factor.variables for factor in factors], sizes, max_entries)
-    total, chosen = elimination.least(factor.table[None] for factor in factors)
-    return float(total[0]), {name: int(index[0]) for name, index in chosen.items()}
+    total, chosen = elimination.least(_within(factors, left))
+    return float(total[0]), {name: int(left[name][index[0]]) for name, index in chosen.items()}
 
 
 def least_of_stars(factors: Sequence[Factor], sizes: Mapping[str, int]) -> tuple[float, dict[str, int]]:
@@ -166,46 +167,58 @@ def least_of_stars(factors: Sequence[Factor], sizes: Mapping[str, int]) -> tuple
             return bounds.bound, best
         kept = {name: np.flatnonzero(excess <= allowed) for name, excess in bounds.excess().items()}
         left = {name: values[kept[name]] for name, values in left.items()}
-        counts = {name: len(values) for name, values in left.items()}
         with suppress(TooWideError):
-            most = MAX_ENTRIES if sweeps == SWEEPS[-1] else SMALL
-            total, chosen = least([*_within(factors, left)], counts, most)
-            return total, {name: int(left[name][index]) for name, index in chosen.items()}
+            return least(factors, left, MAX_ENTRIES if sweeps == SWEEPS[-1] else SMALL)
         bounds.keep(kept)
     raise TooWideError
 
 
-def _within(factors: Iterable[Factor], left: Mapping[str, Numbers]) -> Iterator[Factor]:
-    """The tables of the values that are left, a row for each."""
+def _within(factors: Iterable[Factor], left: Mapping[str, Numbers]) -> Iterator[Table]:
+    """The tables of the values that are left, a row for each, as one sum."""
     for names, table, rows in factors:
         first, *others = (left[name] for name in names)
-        yield Factor(names, table[np.ix_(first if rows is None else rows[first], *others)])
+        first = first if rows is None else rows[first]
+        yield table[np.ix_(first, *others)][None]
 
 
-class _Edge:
-    """A variable in a star: what its values cost with those of the middle, each of which has one of the
-    `rows`, and their `price` in this star. `low` is the least of both for each value of the middle."""
+class _Neighbour:
+    """A variable in all its stars: `table` has the rows of one star after the other, from `begins` on, in
+    which values of the middles cost as much with each of its own; `at` are the places of these values, row
+    after row, from `starts` on. `price` has what its own values cost by star, `low` the least of both by row.
+    """
 
-    def __init__(self, table: Table, rows: Numbers, price: Table) -> None:
+    def __init__(self, table: Table, stars: Numbers, at: Numbers, rows: Numbers, price: Table) -> None:
+        order = np.argsort(rows, kind="stable")
         counts = np.bincount(rows, minlength=len(table))
-        used = counts > 0
-        self.table, self.rows, self.price = table[used], (np.cumsum(used) - 1)[rows], price
-        self._order = np.argsort(self.rows, kind="stable")
-        self._starts = np.cumsum(counts[used]) - counts[used]
-        self.reprice(0.0)
+        used = np.flatnonzero(counts)
+        self.table, self.at, self.price, self._counts = table[used], at[order], price, counts[used]
+        self._starts = np.cumsum(self._counts) - self._counts
+        self._stars = stars[used]
+        self._begins = np.searchsorted(self._stars, np.arange(len(price)))
+        self.low = np.zeros(len(used))
 
-    def of_other(self, of_middle: Table) -> Table:
-        """The least of the star for each value of the variable, by that for each value of the middle."""
-        by_row = np.minimum.reduceat((of_middle - self.low)[self._order], self._starts)
-        lowest: Table = (by_row[:, None] + self.table).min(axis=0) + self.price
-        return lowest
+    def costs(self, of_middles: Table) -> Table:
+        """The least of each star for each value of the variable, by that for each value of the middles."""
+        by_row = np.minimum.reduceat(of_middles[self.at], self._starts) - self.low
+        return np.minimum.reduceat(by_row[:, None] + self.table, self._begins) + self.price
 
-    def reprice(self, more: Table | float) -> None:
+    def reprice(self, more: Table, of_middles: Table) -> None:
         self.price = self.price + more
-        self.low: Table = (self.table + self.price).min(axis=1)[self.rows]
+        low = np.minimum.reduce(self.table + self.price[self._stars], axis=1)
+        of_middles[self.at] += np.repeat(low - self.low, self._counts)
+        self.low = low
 
-    def kept(self, of_middle: Numbers, of_other: Numbers) -> _Edge:
-        return _Edge(self.table[:, of_other], self.rows[of_middle], self.price[of_other])
+    def choose(self, value: int, of_middles: Table) -> None:
+        """Leave out its other values."""
+        cost = self.table[:, value] + self.price[self._stars, value] - self.low
+        of_middles[self.at] += np.repeat(cost, self._counts)
+
+    def kept(self, places: Numbers, values: Numbers) -> _Neighbour:
+        """With these of its values, and those of the middles that have a place still."""
+        rows, at = np.repeat(np.arange(len(self.table)), self._counts), places[self.at]
+        return _Neighbour(
+            self.table[:, values], self._stars, at[at >= 0], rows[at >= 0], self.price[:, values]
+        )
 
 
 class DualBounds:
@@ -214,103 +227,113 @@ class DualBounds:
     def __init__(self, factors: Sequence[Factor], left: Mapping[str, Numbers]) -> None:
         # What is not possible costs more than all that is.
         most = 1.0 + sum(
-            float(factor.table[np.isfinite(factor.table)].max(initial=0.0)) for factor in factors
+            float(np.max(factor.table, where=np.isfinite(factor.table), initial=0.0)) for factor in factors
         )
-        self._single = {name: np.zeros(len(values)) for name, values in left.items()}
-        joint: dict[tuple[str, str], list[tuple[Table, Numbers]]] = {}
+        single = {name: np.zeros(len(values)) for name, values in left.items()}
+        joint: dict[str, dict[str, list[tuple[Table, Numbers]]]] = {}
         for (name, *others), table, rows in factors:
             own = left[name] if rows is None else rows[left[name]]
             if not others:
-                self._single[name] += np.minimum(table[own], most)
+                single[name] += np.minimum(table[own], most)
             # Of a variable with one value a table is over the other alone.
             elif len(own) == 1:
-                self._single[others[0]] += np.minimum(table[own[0], left[others[0]]], most)
+                single[others[0]] += np.minimum(table[own[0], left[others[0]]], most)
             elif len(left[others[0]]) == 1:
-                self._single[name] += np.minimum(table[own, left[others[0]][0]], most)
+                single[name] += np.minimum(table[own, left[others[0]][0]], most)
             else:
-                joint.setdefault((name, others[0]), []).append((table[:, left[others[0]]], own))
-        around: dict[str, list[str]] = {}
-        self._edges: dict[str, dict[str, _Edge]] = {}
-        for (middle, other), tables in joint.items():
-            around.setdefault(other, []).append(middle)
-            (table, rows), *more = tables
-            if more:
-                alike, number = np.unique([own for _, own in tables], axis=1, return_inverse=True)
-                table = sum(each[own] for (each, _), own in zip(tables, alike, strict=True))
-                rows = number.ravel()
-            price = np.zeros(len(left[other]))
-            self._edges.setdefault(middle, {})[other] = _Edge(np.minimum(table, most), rows, price)
-        self._around = around
+                tables = joint.setdefault(others[0], {}).setdefault(name, [])
+                tables.append((table[:, left[others[0]]], own))
+        self._single = {name: single.pop(name) for name in joint}
+        self._sizes = {name: len(values) for name, values in single.items()}
+        self._alone = np.concatenate([*single.values(), np.zeros(0)])
+        self._around: dict[str, _Neighbour] = {}
+        starts = dict(zip(self._sizes, np.cumsum([0, *self._sizes.values()]).tolist(), strict=False))
+        for name, stars in joint.items():
+            every, of_star, at, its_rows = list[Table](), list[int](), list[Numbers](), list[Numbers]()
+            for number, (middle, tables) in enumerate(stars.items()):
+                (table, rows), *more = tables
+                if more:
+                    alike, same = np.unique([own for _, own in tables], axis=1, return_inverse=True)
+                    table = sum(each[own] for (each, _), own in zip(tables, alike, strict=True))
+                    rows = same.ravel()
+                its_rows.append(len(of_star) + rows)
+                at.append(starts[middle] + np.arange(len(rows)))
+                every.append(np.minimum(table, most))
+                of_star += [number] * len(table)
+            price = np.zeros((len(stars), len(left[name])))
+            table, rows = np.concatenate(every), np.concatenate(its_rows)
+            self._around[name] = _Neighbour(table, np.array(of_star), np.concatenate(at), rows, price)
+        self._middles = {name: np.array([*map([*self._sizes].index, stars)]) for name, stars in joint.items()}
         # The parts that the stars of a variable get, forth and back: equal ones, of as many as the most that
         # have a variable after it or before it.
-        place = {name: number for number, name in enumerate(around)}
-        ends = {middle: [*map(place.__getitem__, edges)] for middle, edges in self._edges.items()}
-        self._weights = []
-        for later in (True, False):
-            weights = {}
-            for name, middles in around.items():
-                after = [max(ends[middle]) > place[name] for middle in middles]
-                before = [min(ends[middle]) < place[name] for middle in middles]
-                many = max(sum(after), sum(before), 1)
-                weights[name] = [own / many for own in (after if later else before)]
-            self._weights.append(weights)
+        ends: dict[str, list[int]] = {}
+        for place, stars in enumerate(joint.values()):
+            for middle in stars:
+                ends.setdefault(middle, []).append(place)
+        self._weights: tuple[dict[str, Table], ...] = {}, {}
+        for place, (name, stars) in enumerate(joint.items()):
+            sides = np.array([[ends[one][-1] > place, ends[one][0] < place] for one in stars]).T
+            for weights, side in zip(self._weights, sides, strict=True):
+                weights[name] = side / max(*sides.sum(axis=1), 1)
+        self._reset()
+
+    def _reset(self) -> None:
+        """The least of all stars, by value of their middles one after the other, from `begins` on."""
+        self._begins = np.cumsum([0, *self._sizes.values()])[:-1]
+        self._of_middles = self._alone.copy()
+        for each in self._around.values():
+            each.reprice(np.zeros(1), self._of_middles)
 
     @property
     def bound(self) -> float:
         """A number that no sum is less than."""
-        alone = [table for name, table in self._single.items() if name not in self._edges]
-        return sum(float(values.min()) for values in (*map(self._of_middle, self._edges), *alone))
+        own = np.minimum.reduceat(self._of_middles, self._begins)
+        return float(own.sum()) + sum(float(values.min()) for values in self._single.values())
 
     def sweep(self) -> None:
         """Take what the values of each variable cost at least from its stars, forth and back, and give it to
         those with a variable that comes later."""
         for names, weights in zip((self._around, reversed(self._around)), self._weights, strict=True):
             for name in names:
-                middles = self._around[name]
-                costs = [self._edges[middle][name].of_other(self._of_middle(middle)) for middle in middles]
-                total = sum(costs, start=self._single[name])
-                for middle, cost, weight in zip(middles, costs, weights[name], strict=True):
-                    self._edges[middle][name].reprice(weight * total - cost)
-                self._single[name] = total * (1 - sum(weights[name]))
+                each, weight = self._around[name], weights[name]
+                costs = each.costs(self._of_middles)
+                total = costs.sum(axis=0) + self._single[name]
+                each.reprice(weight[:, None] * total - costs, self._of_middles)
+                self._single[name] = total * (1 - weight.sum())
 
     def keep(self, kept: Mapping[str, Numbers]) -> None:
         """Leave out all other values."""
-        self._single = {name: table[kept[name]] for name, table in self._single.items()}
-        self._edges = {
-            middle: {name: edge.kept(kept[middle], kept[name]) for name, edge in edges.items()}
-            for middle, edges in self._edges.items()
-        }
+        starts = zip(self._sizes, self._begins, strict=True)
+        left = np.concatenate([start + kept[name] for name, start in starts])
+        places = np.full(len(self._alone), -1)
+        places[left] = np.arange(len(left))
+        self._alone = self._alone[left]
+        self._sizes = {name: len(kept[name]) for name in self._sizes}
+        self._single = {name: own[kept[name]] for name, own in self._single.items()}
+        self._around = {name: each.kept(places, kept[name]) for name, each in self._around.items()}
+        self._reset()
 
     def choice(self) -> tuple[float, dict[str, int]]:
         """A sum that comes near the bound, with the index of the value of each variable: of one after the
         other the value with which the bound is least, those before it as chosen."""
-        of_middle = {middle: self._of_middle(middle) for middle in self._edges}
-        chosen = {}
-        for name, middles in self._around.items():
-            edges = [self._edges[middle][name] for middle in middles]
-            costs = [edge.of_other(of_middle[middle]) for middle, edge in zip(middles, edges, strict=True)]
-            chosen[name] = best = int(sum(costs, start=self._single[name]).argmin())
-            for middle, edge in zip(middles, edges, strict=True):
-                of_middle[middle] += edge.table[edge.rows, best] + edge.price[best] - edge.low
-        known = sum(float(self._single[name][best]) for name, best in chosen.items())
-        lone = {name: table for name, table in self._single.items() if name not in chosen}
-        chosen |= {name: int(table.argmin()) for name, table in (lone | of_middle).items()}
-        return known + sum(float(table.min()) for table in (lone | of_middle).values()), chosen
+        known, chosen, of_middles = 0.0, dict[str, int](), self._of_middles.copy()
+        for name, each in self._around.items():
+            single = self._single[name]
+            chosen[name] = best = int((each.costs(of_middles).sum(axis=0) + single).argmin())
+            each.choose(best, of_middles)
+            known += float(single[best])
+        for name, own in zip(self._sizes, np.split(of_middles, self._begins[1:]), strict=True):
+            chosen[name] = int(own.argmin())
+            known += float(own.min())
+        return known, chosen
 
     def excess(self) -> dict[str, Table]:
         """For each variable and value by how much the bound is more with that value."""
-        of_middle = {middle: self._of_middle(middle) for middle in self._edges}
-        by_variable = {}
-        for name, single in self._single.items():
-            if name in self._around:
-                edges = ((self._edges[middle][name], of_middle[middle]) for middle in self._around[name])
-                more = (edge.of_other(own) - own.min() for edge, own in edges)
-                by_variable[name] = sum(more, start=single - single.min())
-            else:
-                own = of_middle.get(name, single)
-                by_variable[name] = own - own.min()
+        least = np.minimum.reduceat(self._of_middles, self._begins)
+        more = self._of_middles - np.repeat(least, [*self._sizes.values()])
+        by_variable = dict(zip(self._sizes, np.split(more, self._begins[1:]), strict=True))
+        for name, each in self._around.items():
+            costs, single = each.costs(self._of_middles), self._single[name]
+            stars = least[self._middles[name]][:, None]
+            by_variable[name] = (costs - stars).sum(axis=0) + (single - single.min())
         return by_variable
-
-    def _of_middle(self, middle: str) -> Table:
-        """The least of a star for each value of its middle."""
-        return sum((edge.low for edge in self._edges[middle].values()), start=self._single[middle])
