@@ -79,11 +79,7 @@ def overlapping(sharding: ProgramSharding, overlap: Overlap) -> tuple[Passes, Pa
 
 Request = PlacedProgram | tuple[ProgramTables, Multipliers]
 """What a search asks for: the tables of a program, or their least sum and a sharding that has it."""
-
-
 Result = TypeVar("Result")
-
-
 Search = Generator[Request, Any, Result]
 
 

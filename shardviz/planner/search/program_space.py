@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from itertools import chain, zip_longest
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,6 @@ from shardviz.sharding.array import BITS
 
 Numbers = NDArray[np.intp]
 States = tuple[State, ...]
-T = TypeVar("T")
 _PRIMES = (2, 3, 5, 7, 11)
 """Sizes of axes of which no product is another: a way for these is one for axes of any size."""
 
@@ -107,7 +106,7 @@ class DirectWays:
                 way = self._collective(move, own), *way
         return self._numbered(self.ways, way)
 
-    def _numbered(self, every: list[T], one: T) -> int:
+    def _numbered(self, every: list[Any], one: object) -> int:
         number = self._numbers.setdefault(one, len(every))
         if number == len(every):
             every.append(one)
