@@ -123,7 +123,7 @@ COMMANDS = {
     "click rich": [
         QUESTION,
         (*QUESTION, "--json"),
-        (*QUESTION, "--vary", "d=1Ki:4Ki"),
+        ("sweep", "bd,df->bf", "d=1Ki:4Ki", "--specs", "XY,Y_->X_"),
         ("layout", "8x8", "--spec", "XY"),
         ("info",),
         ("export", "svg", "explain", "bd,df->bf", "--specs", "XY,Y_->X_"),

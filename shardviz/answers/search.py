@@ -31,7 +31,7 @@ from shardviz.planner.search.rules import parse_axes
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from shardviz.models.model import Model
 
@@ -160,17 +160,20 @@ def rules_file(program: str, question: SearchQuestion, row: MeshSharding, ending
 
 def served_meshes(
     ranking: MeshRanking, program: str, limit: int, *, ships: bool = True, load: str | float = ""
-) -> tuple[MeshRanking, list[ServedMesh]]:
+) -> Iterator[tuple[MeshRanking, list[ServedMesh], int]]:
     """The first `PRICED` rows, or `limit` where that is more, as `shardviz model --serve` prices them, the
-    fastest token first, without those whose weights and cache do not fit; and the ranking with these rows at
-    its head. A row has rules that ship, if one `ships`, where its mesh takes no longer with these."""
+    fastest token first, without those whose weights and cache do not fit; with the ranking that has these
+    rows at its head, and the number of rows that are left to price: one more is priced each time. Of copies
+    in which axes change places, the fastest is a row. A row has rules that ship, if one `ships`, where its
+    mesh takes no longer with these."""
     model, question = read_model(program), ranking.question
     arguments = {argument.name: argument for argument in question.problem.arguments}
     weight = next(arguments[name] for name in arguments if name in question.roles.parameters)
     batch, sequence = question.tokens
     kinds = {axis.name: axis.kind for axis in question.axes}
-    served = []
-    for row in ranking.found[: max(PRICED, limit)]:
+    rows = [(number, row) for number, group in enumerate(ranking.alike) for row in group]
+    count, served = min(max(PRICED, limit), len(rows)), list[tuple[int, ServedMesh]]()
+    for number, (figures, row) in enumerate(rows[:count], 1):
         specs, inputs = row_rules(model, question, row)
         rules = tuple(ShardingRule(f"{re.escape(name)}$", spec) for name, spec in specs.items())
         mesh = shown_mesh(question, row)
@@ -187,8 +190,25 @@ def served_meshes(
             for choice in choices
         )
         answer = min(answers, key=lambda one: one.decode.step.seconds)
-        served.append(ServedMesh(row, answer))
-    served.sort(key=lambda one: one.answer.decode.step.seconds)
-    fit = [one for one in served if not one.answer.memory.over(one.answer.decode.memory)]
-    rest = ranking.found[max(PRICED, limit) :]
-    return replace(ranking, found=(*(one.found for one in fit), *rest)), fit[:limit]
+        if not answer.memory.over(answer.decode.memory):
+            served.append((figures, ServedMesh(row, answer)))
+            served.sort(key=lambda one: one[1].answer.decode.step.seconds)
+        fit = dict[tuple[int, int], ServedMesh]()
+        for place, (figures, one) in enumerate(served):
+            same = (key for key, first in fit.items() if key[0] == figures and _is_same(first, one))
+            if (key := next(same, None)) is None:
+                fit[figures, place] = one
+            else:
+                fit[key] = fit[key]._replace(copies=(*fit[key].copies, one.found))
+        found = [row for one in fit.values() for row in (one.found, *one.copies)]
+        found += [row for _, row in rows[number:]]
+        yield replace(ranking, found=tuple(found)), [*fit.values()][:limit], count - number
+
+
+def _is_same(first: ServedMesh, other: ServedMesh) -> bool:
+    """Axes of one have changed places in the other, or the figures of both are the same."""
+    sizes = [sorted(each.found.mesh.axis_sizes) for each in (first, other)]
+    one, two = ((each.decode.step.seconds, each.decode.memory) for each in (first.answer, other.answer))
+    return sizes[0] == sizes[1] or (
+        one == two and first.answer.prefill.seconds == other.answer.prefill.seconds
+    )

@@ -320,6 +320,6 @@ def search(
         offload=offload,
     )
     answer, served = mesh_ranking.best_meshes(question), list["ServedMesh"]()
-    if serve:
-        answer, served = searching.served_meshes(answer, program, SHOWN_MESHES, load=load)
+    if serve and answer.found:
+        *_, (answer, served, _) = searching.served_meshes(answer, program, SHOWN_MESHES, load=load)
     return SearchReport(mesh_ranking.with_smallest_machine(answer), tuple(served))

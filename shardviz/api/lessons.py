@@ -57,7 +57,7 @@ class LessonStageView(Shown):
         drawn = exports.subject_of(subject.resolve_once(attempt.shown), screen)
         parts = sections.sections(drawn, width, palette)
         blank = [tables.as_text("")]
-        shown = [[*blank, *part.lines, *(part.more if verbose else ())] for part in parts]
+        shown = [[*blank, *((verbose and part.more) or part.lines)] for part in parts]
         return [*words, *(line for lines in shown for line in lines)]
 
     def document(self) -> dict[str, Any]:

@@ -140,8 +140,8 @@ def subject_of_words(
     subject = replace(command.subject(given, part), command=shlex.join(["shardviz", name, *rest]))
     for option in command.params:
         if option.name in PRINTED and options.is_given(given, option.name):
-            problem = f"{option.opts[0]} affects only the terminal; an export shows everything"
-            raise QuestionError(problem, f"leave out {option.opts[0]}")
+            problem = f"{option.opts[0]} affects only the terminal, not an export"
+            raise QuestionError(problem, f"leave out {option.opts[0]}; html has the reasons as well")
     return subject, given.params.get("width")
 
 

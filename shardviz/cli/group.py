@@ -252,4 +252,5 @@ def _reworded(error: click.ClickException) -> tuple[str, str]:
         is_near = any(option.startswith(name) or name.startswith(option) for option in (close or ())[:1])
         if not is_near and (others := commands_with(name)):
             hint = f"it is an option of {', '.join(others)}"
+    message = re.sub(r"'([^']{61,})'", lambda long: quote(long[1]), message)
     return message[:1].lower() + message[1:], hint

@@ -78,19 +78,23 @@ def command(
             raise QuestionError(f"no compiler for the machine {quote(machine)}", hint) from error
         check_installed(target)
     looked_at, stops = "searching the meshes", "stopping; ctrl-c again ends at once"
+    served: list[serving.ServedMesh] = []
+    unpriced = 0
     with first_interrupt() as interrupted, working(lambda: stops if interrupted() else looked_at):
         for answer in mesh_ranking.search_meshes(question):
             looked_at = search_view.progress_words(answer)
             if interrupted():
                 break
+        if given["serve"] and answer.is_complete and answer.found:
+            looked_at = "planning the steps of whole models"
+            ships = save is None
+            for priced in search.served_meshes(answer, program, limit, ships=ships, load=given["load"]):
+                answer, served, unpriced = priced
+                looked_at = f"planning the steps of whole models, {plural(unpriced, 'mesh', 'meshes')} left"
+                if interrupted():
+                    break
     # From here on an interrupt ends at once.
     with working(lambda: looked_at):
-        served: list[serving.ServedMesh] = []
-        if given["serve"]:
-            looked_at = "planning the steps of whole models"
-            answer, served = search.served_meshes(
-                answer, program, limit, ships=save is None, load=given["load"]
-            )
         if answer.is_complete and not answer.found:
             looked_at = "looking for a large enough machine"
             answer = mesh_ranking.with_smallest_machine(answer)
@@ -109,8 +113,11 @@ def command(
         lambda: [] if rows is None else search_view.compiled_view(answer, rows, *output.page),
         "what was assumed",
     )
-    if not answer.is_complete:
-        print_note(f"interrupted after {answer.looked_at:,} of {answer.meshes:,} meshes: not complete")
+    if unpriced or not answer.is_complete:
+        left = f"after {answer.looked_at:,} of {answer.meshes:,} meshes"
+        if unpriced:
+            left = f"with {plural(unpriced, 'mesh', 'meshes')} left to plan"
+        print_note(f"interrupted {left}: not complete")
         return interrupted()
     if rows and all(row.seconds is None for row in rows):
         return ExitCode.COMPILER
@@ -154,7 +161,8 @@ def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshR
 def _compiled(
     answer: MeshRanking, count: int, target: Target, timeout: float
 ) -> list[trials.CompiledSharding]:
-    question, best, rows = answer.question, answer.found[:count], list[trials.CompiledSharding]()
+    best, rows = [first for first, *_ in answer.alike[:count]], list[trials.CompiledSharding]()
+    question = answer.question
     of = f"of {plural(len(best), 'sharding')} for {target.name}"
     with (
         target_session.started_worker(timeout, target) as worker,

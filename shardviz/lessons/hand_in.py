@@ -23,7 +23,7 @@ from shardviz.lessons.measures import is_right
 from shardviz.lessons.progress import CourseProgress, lesson_key, read_entries
 from shardviz.lessons.writing import check_written
 from shardviz.strict_table import parsed_table
-from shardviz.user_files import open_file
+from shardviz.user_files import is_folder, open_file
 
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
@@ -104,7 +104,7 @@ def grades(
     """A row for each learner, by name, and a sentence for each file below the folder that has none. Of a
     learner's files the latest counts. With a `worker` what was written is run. Raises `QuestionError` for a
     folder that cannot be read."""
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise QuestionError(f"there is no folder {quote(str(folder))}", "name the folder with the files")
     files: list[tuple[HandIn, str]] = []
     said = []

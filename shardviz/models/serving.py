@@ -173,10 +173,12 @@ class ServingAnswer:
 
 
 class ServedMesh(NamedTuple):
-    """A mesh that a search has found, with the answer for the whole model."""
+    """A mesh that a search has found, with the answer for the whole model; `copies` of it have other names or
+    another order of its axes."""
 
     found: MeshSharding
     answer: ServingAnswer
+    copies: tuple[MeshSharding, ...] = ()
 
 
 def serving_answer(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from shardviz.errors import QuestionError, quote
+from shardviz.errors import QuestionError, plural, quote
 from shardviz.notation.numbers import count_at
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 from shardviz.sharding import Mesh
@@ -78,8 +78,8 @@ def with_device_order(mesh: Mesh, text: str) -> Mesh:
         return replace(mesh, device_order=tuple(range(mesh.size)))
     ids = [count_at(match, text, "device id", _ORDER_HINT) for match in re.finditer(r"[^,\s]+", text)]
     if len(ids) != mesh.size:
-        problem = f"the device order names {len(ids):,} devices, but the mesh {mesh} has {mesh.size:,}"
-        raise QuestionError(problem, "name each device once")
+        named = f"the device order names {plural(len(ids), 'device')}"
+        raise QuestionError(f"{named}, but the mesh {mesh} has {mesh.size:,}", "name each device once")
     return replace(mesh, device_order=tuple(ids))
 
 

@@ -213,9 +213,7 @@ def _serving_words(answer: ServingAnswer) -> Iterator[str]:
         return f"{whole}, {hidden} with perfect overlap"
 
     of_each = f" of each of {decode.batch:,} sequences" if decode.batch > 1 else ""
-    speed = decode.tokens_per_s_per_device
-    rate = "" if speed is None else f": {speed:,.0f} tokens/s per device"
-    yield f"a token{of_each} takes {took(decode.step)}{rate}"
+    yield f"a token{of_each} takes {took(decode.step)}"
     yield (
         f"each device holds {human_bytes(memory.parameters)} of weights and "
         f"{human_bytes(memory.keys_and_values or 0)} of {cache} in {answer.cache_dtype}, together "

@@ -165,16 +165,19 @@ def short_plan(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
 
 
 def full_plan(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
-    """The plan with all of its reasons, the alternatives, and its time with all that it assumes."""
-    plan = cost.plan
+    """The plan with all of its reasons, and what is `around_plan`."""
+    steps = plan_view(cost.plan, width, palette, cost.steps, verbose=True)
+    return [*adopted_lines(cost.plan, width), *steps, *around_plan(cost, width, palette)]
+
+
+def around_plan(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
+    """The alternatives of a plan, and its time with all that it assumes."""
     optimistic: dict[str, list[str]] = {}
     for number, step in enumerate(cost.steps, 1):
         if step.optimistic:
             optimistic.setdefault(step.optimistic, []).append(str(number))
     said = [f"{why} (step {listed(numbers, 3)})" for why, numbers in optimistic.items()]
     return [
-        *adopted_lines(plan, width),
-        *plan_view(plan, width, palette, cost.steps, verbose=True),
         *alternatives_view(cost, width, palette),
         Text(),
         *time_lines(cost, width),

@@ -55,7 +55,9 @@ def search_view(
     step = ", a train step" if question.training else ""
     lines = sentence(f"{question.name or question.problem.text}{step}", width, style="bold")
     if served:
-        lines += [Text(), *_served_lines(served, width, palette), Text()]
+        lines += [Text(), *_served_lines(served, width, palette)]
+        groups = [(one.found, *one.copies) for one in served]
+        lines += [*_left_out_lines(answer, groups, width), Text()]
         if not served[0].answer.question.split.rules.name:
             lines += sharding_lines(answer, served[0].found, width, palette, is_served=True)
         lines += [*_command_lines(opened, width), Text()]
@@ -74,15 +76,16 @@ def compiled_view(
 ) -> list[Text]:
     """The rows that were compiled, by the compiler's schedule, and where the estimates were wrong."""
     cells: list[list[Cell]] = []
+    first = [group[0] for group in answer.alike]
     for row in rows:
-        sharding, number = row.found, answer.found.index(row.found) + 1
+        sharding, number = row.found, first.index(row.found) + 1
         told = (row.seconds, sharding.seconds, row.work, row.exposed)
         times = ("–" if time is None else seconds(time) for time in told)
         cells.append([(str(number), "dim"), _mesh_text(sharding.mesh, palette), *times])
     head = (">", "mesh", ">compiled", ">estimate", ">compute", ">exposed")
     lines = [Text(), *table(cells, width, 0, head)]
     for row in rows:
-        number = answer.found.index(row.found) + 1
+        number = first.index(row.found) + 1
         said = [f"{name} is {seconds(real)}, not {seconds(ours)}" for name, ours, real in row.differences]
         lead = f"{number} " if row.error or said else ""
         lines += sentence(row.error or "; ".join(said), width, 3, lead)
@@ -94,37 +97,19 @@ def compiled_view(
 
 
 def progress_words(answer: MeshRanking) -> str:
-    """``12 of 36 meshes, best 1.2 s with data=4,fsdp=8; the others take 1.1 s or more``."""
+    """``12 of 36 meshes, best 1.2 s with data=4,fsdp=8``."""
     words = f"{answer.looked_at:,} of {answer.meshes:,} meshes"
     if answer.found:
         words += f", best {seconds(answer.found[0].seconds)} with {without_ones(answer.found[0].mesh)}"
-    return f"{words}; the others take {seconds(answer.least_seconds)} or more"
+    return words
 
 
 def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, opened: str) -> list[Text]:
-    # Figures are the same where axes change places, or split the same dimensions together.
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for number, sharding in enumerate(answer.found, 1):
-        time = sharding.time
-        sent = sorted(spent for _, spent in time.communication)
-        key = time.seconds, time.work, time.exposed, sharding.memory_bytes, *sent
-        groups.setdefault(key, []).append(number)
-    alike = [*groups.values()]
-    shown = [answer.found[numbers[0] - 1] for numbers in alike[:limit]]
-    rows, columns_shown = found_rows(shown, width, palette, [numbers[0] for numbers in alike])
+    alike = answer.alike[:limit]
+    shown = [first for first, *_ in alike]
+    rows, columns_shown = found_rows(shown, width, palette)
     lines = [line for row in rows for line in row.split("\n")]
-    names = [_mesh_text(one.mesh, palette).plain for one in answer.found]
-    same = [
-        f"row {first} as {' or '.join(names[other - 1] for other in others[:3])}"
-        + f", and {len(others) - 3:,} more" * (len(others) > 3)
-        for first, *others in alike[:limit]
-        if others
-    ]
-    lines += sentence("; ".join(same), width, lead="the same: " if same else "")
-    if more := len(answer.found) - sum(map(len, alike[:limit])):
-        words = plural(more, "more mesh", "more meshes")
-        words += f": --limit {len(answer.found)} or --json shows all."
-        lines += sentence(words, width, style="dim")
+    lines += _left_out_lines(answer, alike, width)
     if any(map(_may_fit, shown)):
         most = f"{100 * answer.question.machine.allocated:.0f} %"
         words = f"may not fit: compilers were seen to allocate up to {most} more than an estimate."
@@ -151,6 +136,21 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
     return [*lines, Text()]
 
 
+def same_words(group: Sequence[MeshSharding]) -> str:
+    """``X=4, Y=2 or Y=8, and 2 more``: the meshes with the same figures as the first of a group."""
+    names = [str(without_ones(row.mesh)).replace(",", ", ") for row in group[1:]]
+    return " or ".join(names[:3]) + f", and {len(names) - 3:,} more" * (len(names) > 3)
+
+
+def _left_out_lines(answer: MeshRanking, shown: Sequence[Sequence[MeshSharding]], width: int) -> list[Text]:
+    """The meshes with the figures of one that is shown, and how many others there are."""
+    same = [f"row {row} as {same_words(group)}" for row, group in enumerate(shown, 1) if len(group) > 1]
+    more, every = len(answer.found) - sum(map(len, shown)), len(answer.found)
+    words = f"{plural(more, 'more mesh', 'more meshes')}: --limit {every} shows all." if more else ""
+    lines = sentence("; ".join(same), width, lead="the same: " if same else "")
+    return lines + sentence(words, width, style="dim")
+
+
 def _command_lines(opened: str, width: int) -> list[Text]:
     """The command that explains the first row, where the page is wide enough for it."""
     said = [Text(f"   {line}", "dim") for line in command_lines(opened, width - 3)] if opened else []
@@ -160,7 +160,7 @@ def _command_lines(opened: str, width: int) -> list[Text]:
 def _served_lines(served: Sequence[ServedMesh], width: int, palette: Palette) -> list[Text]:
     """A row for each mesh: a token, a prompt, and what a device holds, of the whole model."""
     rows: list[Sequence[Cell]] = []
-    for number, (found, answer) in enumerate(served, 1):
+    for number, (found, answer, _) in enumerate(served, 1):
         decode, speed = answer.decode, answer.decode.tokens_per_s_per_device
         took = (time_words(step.seconds, not step.is_partial) for step in (decode.step, answer.prefill))
         rate = "?" if speed is None else f"{speed:,.0f}"
@@ -175,13 +175,10 @@ def _may_fit(sharding: MeshSharding) -> bool:
     return limit is not None and sharding.allocated_bytes > limit
 
 
-def found_rows(
-    shardings: Sequence[MeshSharding], width: int, palette: Palette, numbers: Sequence[int] = ()
-) -> tuple[list[Text], int]:
-    """A text of headings, and one for each mesh, with its place from 1 unless `numbers` are given: without
-    its last columns, and of several lines, where they do not fit otherwise. Then the number of columns."""
-    told = zip(numbers or range(1, 1 + len(shardings)), shardings, strict=False)
-    rows = [_cells(number, sharding, palette) for number, sharding in told]
+def found_rows(shardings: Sequence[MeshSharding], width: int, palette: Palette) -> tuple[list[Text], int]:
+    """A text of headings, and one for each mesh: without its last columns, and of several lines, where they
+    do not fit otherwise. Then the number of columns."""
+    rows = [_cells(number, sharding, palette) for number, sharding in enumerate(shardings, 1)]
     for stop in STOPS:
         lines = columns([row[:stop] for row in rows], width, 0, HEADINGS[:stop])
         if lines is not None:
@@ -237,15 +234,15 @@ def sharding_lines(
     palette: Palette,
     shown: int | None = None,
     *,
+    number: int = 1,
     is_served: bool = False,
 ) -> list[Text]:
-    """A row's number, its mesh, figures beyond its first `shown` columns, and the sharding of every array;
+    """A row's `number`, its mesh, figures beyond its first `shown` columns, and the sharding of every array;
     where it `is_served`, of parameters alone."""
     problem, mesh = answer.question.problem, sharding.mesh
     others = [part.problem for part in (*answer.question.kinds, answer.question.ends) if part]
     dims = {array.name: array.dims for each in (*others, problem) for array in each.arrays}
     arguments = {argument.name for each in (problem, *others) for argument in each.arguments}
-    number = answer.found.index(sharding) + 1
     lines = [Text.assemble((f"{number}  ", "dim"), _mesh_text(mesh, palette))]
     figures = [*zip(HEADINGS, _cells(number, sharding, palette), strict=True)]
     hidden = figures[len(figures) if shown is None else shown :]
@@ -303,13 +300,8 @@ def _space_sentences(answer: MeshRanking, verbose: bool, served: Sequence[Served
         shardings = "1 sharding" if count == 1 else f"{many} shardings"
         every = f"All {meshes}" if answer.meshes > 1 else meshes
         yield f"{f'{meshes} of {answer.meshes:,}' if skipped else every} and {shardings} looked at."
-        if verbose and len(answer.found) > 1:
-            yield "Ties: less communication first, then less memory."
     else:
-        yield (
-            f"Not complete: {answer.looked_at:,} of {answer.meshes:,} meshes; the others take "
-            f"{seconds(answer.least_seconds)} or more."
-        )
+        yield f"Not complete: {answer.looked_at:,} of {answer.meshes:,} meshes."
     searched = (dropped_words(each.problem) for each in (question, *question.kinds))
     dropped = served[0].answer.dropped if served else dict.fromkeys(chain.from_iterable(searched))
     yield from (f"{words}." for words in dropped)

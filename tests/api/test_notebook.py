@@ -21,8 +21,8 @@ CELLS = {
     # A picture that is drawn into a text goes nowhere else.
     "from shardviz.render.exports import Subject\n"
     "from shardviz.render.exports.pictures import svg\n"
-    "plan = shardviz.explain('ij,jk->ik', specs='XY,Y_', target='none').plan\n"
-    "len(svg(Subject(plan, 'a plan')))": "execute_result",
+    "cost = shardviz.explain('ij,jk->ik', specs='XY,Y_', target='none').cost\n"
+    "len(svg(Subject(cost.plan, 'a plan', placed=cost.placed)))": "execute_result",
 }
 """What a cell says, and the one kind of output that it has."""
 

@@ -71,9 +71,9 @@ CASES = [
     ),
     (("explain", "bd,%f->bf", "--no-layout"), "found '%' at character 4 of 'bd,%f->bf'", "bd,df->bf"),
     (
-        (*EXPLAIN, "--specs", "XY,Y_", "--versus", "X_,__", "--vary", "b=1:4"),
-        "--versus and --vary cannot be combined",
-        "leave out --vary",
+        (*EXPLAIN, "--specs", "X?,?_", "--step", "1"),
+        "a ranking and --step cannot be combined",
+        "give --specs 'XY,Y_->X_'",
     ),
     (
         ("explain", "bd,df->bf", "--specs", "__,__", "--mesh", "X=1024,Y=1024", "--target", "cpu"),
@@ -96,6 +96,13 @@ CASES = [
     (("explain", "bd,df->bf", "more"), "more", "--help"),
     (("layout", "8x8"), "missing option '--spec'", "shardviz layout --help"),
     ((*EXPLAIN, "--width", "3"), "3 is not in the range", "--help"),
+    ((*EXPLAIN, "--color", "a" * 300), "invalid value for '--color': 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaa…aaa", ""),
+    (
+        (*EXPLAIN, "--device-order", "0"),
+        "names 1 device, but the mesh X=2,Y=4 has 8",
+        "name each device once",
+    ),
+    (("lesson", "4", "--grade", "a" * 300), "there is no folder 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaa…a", "name"),
     ((*EXPLAIN, "--limit", "1.5"), "'--limit': '1.5' is not a valid whole number", "--help"),
     ((*EXPLAIN, "--timeout", "nan"), "'--timeout': 'nan' is not a valid number of seconds", "--help"),
     ((*EXPLAIN, "--timeout", "0"), "0.0 is not in the range", "--help"),

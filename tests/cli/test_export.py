@@ -229,7 +229,7 @@ def test_a_hyphen_is_standard_output_and_a_pipe_or_device_is_never_replaced(caps
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
 
 
-VARIED = "explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi"
+VARIED = "sweep 'bd,df->bf' b=1Ki:1Mi --specs 'X_,X_->X_'"
 
 
 def test_a_chart_over_sizes(exported):
@@ -240,11 +240,9 @@ def test_a_chart_over_sizes(exported):
     ("words", "said"),
     [
         (f"python {VARIED}", "a sweep is a chart, and python is a program"),
-        (f"svg --as plan {VARIED}", "--vary and --as plan cannot be combined"),
-        (f"svg {VARIED} --step 1", "--vary and --step cannot be combined"),
-        (f"svg {VARIED} --time", "--vary and --time cannot be combined"),
+        (f"svg --as plan {VARIED}", "sweep has no plan to choose"),
     ],
 )
-def test_a_chart_over_sizes_is_no_program_and_no_step(capsys, words, said):
+def test_a_chart_over_sizes_is_no_program_and_no_plan(capsys, words, said):
     assert run(["export", *shlex.split(words)]) == 2
     assert said in capsys.readouterr().err

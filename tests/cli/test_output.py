@@ -107,8 +107,16 @@ ON_FOUR = ("ab->ab", "--mesh", "x=2,y=2,z=2,w=2", "--specs", "(x y) (z w)->(z w)
             "ranking all shardings … ",
         ),
         (("explain", *ON_FOUR, "--target", "none"), "shardviz.planner.planner:plan", "planning … "),
-        (("explain", *ON_FOUR, "--versus", "(x y) _->_ _"), "shardviz.planner.planner:plan", "planning … "),
-        (("explain", *ON_FOUR, "--vary", "a=64:128"), "shardviz.planner.pricing.costs:plan", "planning … "),
+        (
+            ("versus", "ab->ab", *ON_FOUR[4:], "(x y) _->_ _", *ON_FOUR[1:3]),
+            "shardviz.planner.planner:plan",
+            "planning … ",
+        ),
+        (
+            ("sweep", "ab->ab", "a=64:128", *ON_FOUR[1:]),
+            "shardviz.planner.pricing.costs:plan",
+            "planning … ",
+        ),
         (
             ("model", "llama-3-8b", "--mesh", "data=2", "--rules", "data"),
             "shardviz.models.answer:planned_step",

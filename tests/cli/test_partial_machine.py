@@ -48,7 +48,7 @@ def test_a_search_says_what_it_does_not_count(asked, figures, words):
 
 
 def test_a_chart_over_sizes_names_what_would_do(asked):
-    chart = ("explain", "bd,df->bf", *SPLIT, "--vary", "b=1Ki:4Ki")
+    chart = ("sweep", "bd,df->bf", "b=1Ki:4Ki", *SPLIT[:-2])
     code, said = asked("", *chart)
     assert code == 2
     assert f"{NEITHER} hint: use a --machine with the figure; shardviz measure matmul,copy" in said

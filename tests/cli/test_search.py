@@ -7,8 +7,8 @@ import re
 import shlex
 import signal
 from contextlib import nullcontext
+from dataclasses import replace
 
-import click
 import pytest
 import yaml
 
@@ -115,11 +115,39 @@ def test_the_first_row_that_serves_is_the_first_of_all():
     with data=2,tensor=8, which is the first by the search's own seconds."""
     asked = {"batch": 32, "sequence": 8192, "serve": True}
     found = best_meshes(search_question("llama-3-8b", named_machine("v5e:4x4"), "", **asked))
-    shown = [served_meshes(found, "llama-3-8b", limit)[1] for limit in (5, 1)]
+    shown = [list(served_meshes(found, "llama-3-8b", limit))[-1][1] for limit in (5, 1)]
     rows = [[(one.found.mesh, one.answer.decode.step.seconds) for one in served] for served in shown]
     assert len(rows[0]) >= 3
     assert rows[1] == rows[0][:1]
     assert [seconds for _, seconds in rows[0]] == sorted(seconds for _, seconds in rows[0])
+
+
+def test_meshes_that_serve_alike_are_one_row(capsys):
+    """Beside all of them, each priced alone: a row stands for every other order and other names of its axes,
+    none of which is faster."""
+    asked = {"batch": 8, "sequence": 1024, "serve": True}
+    found = best_meshes(search_question("gpt2", named_machine("v5e:2x4"), "X,Y,Z", **asked))
+    *_, (ranking, served, left) = served_meshes(found, "gpt2", 10)
+    assert left == 0
+    alone = {}
+    for row in found.found:
+        *_, (_, [one], _) = served_meshes(replace(found, found=(row,)), "gpt2", 1)
+        alone[str(row.mesh)] = one.answer.decode.step.seconds, one.answer.decode.memory
+    rows = [[str(row.mesh) for row in (one.found, *one.copies)] for one in served]
+    assert sorted(name for row in rows for name in row) == sorted(alone)
+    assert [str(row.mesh) for row in ranking.found] == [name for row in rows for name in row]
+    for one, names in zip(served, rows, strict=True):
+        told = one.answer.decode.step.seconds, one.answer.decode.memory
+        assert told == min(alone[name] for name in names)
+    assert len(served) < len(alone)
+    words = "--serve --batch 32 --sequence 1024 --limit 1"
+    assert run(["search", "llama-3-8b", "--machine", "v5e:4x4", "--axes", "X,Y", *words.split()]) == 0
+    page = capsys.readouterr().out
+    assert "\n2  " not in page
+    assert re.search(r"\n(\d) more meshes: --limit \d shows all.\n", page)
+    small = ["search", "gpt2", "--machine", "v5e:2x4", "--axes", "X,Y,Z", *words.split()]
+    assert run([*small, "--batch", "8"]) == 0
+    assert "\nthe same: row 1 as X=2, Y=4 or X=4, Y=2 or X=2, Y=2, Z=2\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("serve", [(), ("--serve",)])
@@ -136,16 +164,15 @@ def test_meshes_with_the_same_figures_are_one_row(capsys):
     asked = ["search", "bd,df->bf; bf,fd->bd", "--machine", "v5e:4x4", "--axes", "X,Y"]
     assert run([*asked, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["found"]
-    assert len(found) == 5
-    assert found[3]["step_seconds"] == found[4]["step_seconds"]
-    assert run(asked) == 0
-    page = capsys.readouterr().out
-    assert "the same: row 4 as X=16\n" in page
-    assert "\n5  " not in page
-    assert run([*asked, "--limit", "3"]) == 0
-    assert "\n2 more meshes: --limit 5" in capsys.readouterr().out
+    assert len(found) == 4
+    assert run([*asked, "--limit", "2"]) == 0
+    assert "\n2 more meshes: --limit 4 shows all.\n" in capsys.readouterr().out
     assert run([*asked[:-1], "X,Y,Z"]) == 0
-    assert "row 1 as X=2, Z=8 or X=2, Y=2, Z=4 or X=2, Y=4, Z=2, and 2 more;" in capsys.readouterr().out
+    page = capsys.readouterr().out
+    assert "\nthe same: row 1 as X=2, Y=2, Z=4 or X=2, Y=4, Z=2 or X=4, Y=2, Z=2\n" in page
+    assert re.findall(r"^\d  X=[^ ]*(?: Y=\d)?", page, re.MULTILINE)[:4] == [
+        *("1  X=2, Y=8", "2  X=4, Y=4", "3  X=8, Y=2", "4  X=16")
+    ]
 
 
 def test_the_command_of_a_pipeline_says_that_it_has_none(capsys):
@@ -227,6 +254,11 @@ def test_a_narrow_page_has_the_figures_of_the_best_below_the_table(capsys):
     assert "communication fsdp " not in capsys.readouterr().out
 
 
+def test_a_number_has_no_examples(capsys):
+    assert run(["search", ",b->b", "--machine", "v5e:2x2"]) == 0
+    assert "1  tensor=4  " in capsys.readouterr().out
+
+
 def test_one_mesh_is_no_plural(capsys):
     assert run(["search", "bd,df->bf", "--machine", "v5e:1x1"]) == 0
     page = capsys.readouterr().out
@@ -266,7 +298,7 @@ def test_a_mesh_with_too_many_shardings_is_not_called_impossible(capsys, monkeyp
     page = " ".join(capsys.readouterr().out.split())
     assert "2 meshes have too many shardings to search: X=2,Y=4; X=4,Y=2." in page
     assert "not possible" not in page
-    assert "2 meshes of 4 and" in page
+    assert "1 mesh of 3 and" in page
 
 
 def test_json_has_every_mesh(capsys):
@@ -315,12 +347,18 @@ def test_an_interrupt_prints_what_there_is(capsys, monkeypatch, number, code, do
     assert f"interrupted after {done} of 10 meshes: not complete" in said.err
 
 
-def test_an_interrupt_while_whole_models_are_planned_ends_at_once(monkeypatch):
-    def planning(*_, **__):
-        signal.raise_signal(signal.SIGINT)
-        pytest.fail("the interrupt was not heeded")
+def test_an_interrupt_while_whole_models_are_planned_prints_those_there_are(capsys, monkeypatch):
+    def planning(*given, **named):
+        for answer in served_meshes(*given, **named):
+            signal.raise_signal(signal.SIGINT)
+            yield answer
 
     monkeypatch.setattr("shardviz.answers.search.served_meshes", planning)
-    asked = ["search", "gpt2", "--machine", "v5e:1x1", "--batch", "1", "--sequence", "64", "--serve"]
-    with pytest.raises(click.Abort):
-        run(asked)
+    words = "search gpt2 --machine v5e:2x2 --batch 4 --sequence 64 --serve"
+    assert run(words.split()) == 130
+    said = capsys.readouterr()
+    assert "a token" in said.out
+    assert "\n1  " in said.out
+    assert "\n2  " not in said.out
+    assert "\n2 more meshes: --limit 3 shows all.\n" in said.out
+    assert "interrupted with 2 meshes left to plan: not complete" in said.err

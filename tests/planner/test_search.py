@@ -21,7 +21,7 @@ from shardviz.planner.search.mesh_ranking import best_meshes, problem_of, search
 from shardviz.planner.search.meshes import mesh_shapes, with_order
 from shardviz.planner.search.program_space import ProgramSpaces
 from shardviz.planner.search.program_tables import PipelineStage, PlacedProgram, figures, priced
-from shardviz.planner.search.question import question_from_text
+from shardviz.planner.search.question import SearchQuestion, question_from_text
 from shardviz.planner.search.rules import ShardingRules, parse_axes
 from shardviz.planner.states.moves import StateSpace
 from shardviz.planner.states.paths import ArrayKind
@@ -124,6 +124,30 @@ def test_every_mesh_is_found_or_said_to_be_impossible():
     assert answer.is_complete
     assert [each.seconds for each in answer.found] == sorted(each.seconds for each in answer.found)
     assert all(each.seconds >= answer.least_seconds for each in answer.found)
+
+
+@pytest.mark.parametrize(
+    ("machine", "axes", "more", "folded"),
+    [
+        ("v5e:4x4", "X,Y,Z,W", {}, 8),
+        ("2*v5e:4x4", "X,Y,Z", {}, 11),
+        ("v5e:4x4", "X,data,Y", {"training": TRAINING}, 14),
+        ("h100:8", "X,Y,Z", {"keep": "W1=X Y"}, 10),
+        ("v5e:4x4", "X=fsdp,Y=fsdp", {"training": Training("none", Optimizer("adam", over=("X",)))}, 5),
+    ],
+)
+def test_a_mesh_and_those_with_other_names_are_one(machine, axes, more, folded, monkeypatch):
+    """No figure is lost beside all of them; axes that something names stay apart."""
+    question = asked("bd,df->bf; bf,fd->bd", machine, axes, "b=512,d=4096,f=16384", **more)
+    answer = best_meshes(question)
+    monkeypatch.setattr(SearchQuestion, "named_axes", {axis.name for axis in question.axes})
+    every = best_meshes(question)
+    assert answer.meshes == folded <= every.meshes
+    rows, others = (
+        [(row.time.seconds, row.time.work, row.time.exposed, row.memory_bytes) for row, *_ in each.alike]
+        for each in (answer, every)
+    )
+    assert rows == others
 
 
 def test_of_four_axes_without_a_kind_one_of_a_single_device_changes_nothing():

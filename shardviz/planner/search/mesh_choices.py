@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil, gcd, inf
+from math import ceil, gcd, inf, prod
 from operator import itemgetter
 
 from shardviz.hardware.machine import PlacedMesh, place_mesh
@@ -186,8 +186,9 @@ def _order(outcome: Outcome) -> tuple[float, ...]:
 
 
 def figures(sharding: MeshSharding) -> tuple[float, ...]:
-    time = sharding.time
-    return time.seconds, time.communication_seconds, sharding.memory_bytes, *sharding.mesh.axis_sizes
+    time, sizes = sharding.time, sharding.mesh.axis_sizes
+    axes = sum(size > 1 for size in sizes)
+    return time.seconds, time.communication_seconds, sharding.memory_bytes, axes, *sizes
 
 
 def _may_help(question: SearchQuestion, other: SearchQuestion, best: MeshSharding | InfeasibleMesh) -> bool:
@@ -214,7 +215,8 @@ def _best_stages(
 ) -> Search[Outcome]:
     """The best numbers of microbatches and of runs of layers: from one pair to a better one beside it. One
     stage takes several microbatches only where memory is what limits it."""
-    examples = max(1, question.problem.arguments[0].shape[0] // question.example_parts(mesh))
+    # A number has no dimension of examples.
+    examples = max(1, prod(question.problem.arguments[0].shape[:1]) // question.example_parts(mesh))
     microbatches, interleave = question.microbatches, question.interleave
     if microbatches and examples % microbatches:
         reason = f"{microbatches} microbatches do not divide {examples} examples per device"

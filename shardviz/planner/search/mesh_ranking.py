@@ -41,6 +41,19 @@ class MeshRanking:
     fitting_options: str = ""
 
     @property
+    def alike(self) -> list[list[MeshSharding]]:
+        """The rows in groups with the same figures: their axes have changed places, or split the same
+        dimensions together."""
+        groups: dict[tuple[float, ...], list[MeshSharding]] = {}
+        for row in self.found:
+            time = row.time
+            sent = sorted(spent for _, spent in time.communication)
+            groups.setdefault((time.seconds, time.work, time.exposed, row.memory_bytes, *sent), []).append(
+                row
+            )
+        return [*groups.values()]
+
+    @property
     def is_complete(self) -> bool:
         return self.looked_at == self.meshes
 
@@ -49,7 +62,7 @@ def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
     """The answer so far, again and again, the last one complete. Raises `QuestionError` where no mesh has the
     sizes that are fixed."""
     machine = question.machine
-    meshes = mesh_shapes(question.axes, machine.devices)
+    meshes = mesh_shapes(question.axes, machine.devices, question.named_axes)
     device = machine.device
     peak = device.flops_per_second(question.problem.result.dtype)
     peak = peak or max(dict(device.peak).values(), default=0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, permutations
 
@@ -16,9 +16,10 @@ from shardviz.sharding import Mesh
 MAX_MESHES = 20_000
 
 
-def mesh_shapes(axes: Sequence[SearchAxis], devices: int) -> tuple[Mesh, ...]:
-    """Every mesh of so many devices with these axes. Raises `QuestionError` where none has the sizes that are
-    fixed, and where there are more than `MAX_MESHES`."""
+def mesh_shapes(axes: Sequence[SearchAxis], devices: int, named: Collection[str] = ()) -> tuple[Mesh, ...]:
+    """Every mesh of so many devices with these axes; of meshes that differ in the names of axes of one kind,
+    and in those of size 1, one, but for axes that are `named` elsewhere. Raises `QuestionError` where none
+    has the sizes that are fixed, and where there are more than `MAX_MESHES`."""
     sizes = list(islice(_sizes([axis.size for axis in axes], devices), MAX_MESHES + 1))
     if len(sizes) > MAX_MESHES:
         problem = f"there are more than {MAX_MESHES:,} meshes of {devices:,} devices with {len(axes)} axes"
@@ -27,7 +28,10 @@ def mesh_shapes(axes: Sequence[SearchAxis], devices: int) -> tuple[Mesh, ...]:
         said = ", ".join(f"{axis.name}={axis.size}" for axis in axes if axis.size is not None) or "no axes"
         problem = f"no mesh of {devices:,} devices has {said}"
         raise QuestionError(problem, f"choose sizes that divide {devices:,}, and leave one axis free")
-    return tuple(Mesh(tuple(axis.name for axis in axes), own) for own in sizes)
+    names = tuple(axis.name for axis in axes)
+    kinds = [axis.name if axis.name in named else axis.kind for axis in axes]
+    alike = {tuple(pair for pair in zip(kinds, own, strict=True) if pair[1] > 1): own for own in sizes}
+    return tuple(Mesh(names, own) for own in alike.values())
 
 
 def _sizes(fixed: Sequence[int | None], devices: int) -> Iterator[tuple[int, ...]]:

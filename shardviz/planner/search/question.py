@@ -168,6 +168,13 @@ class SearchQuestion:
     def _with(self, training: Training, *chosen: str, **changes: Any) -> SearchQuestion:
         return replace(self, training=training, chosen=(*self.chosen, *chosen), **changes)
 
+    @property
+    def named_axes(self) -> set[str]:
+        """The axes that shardings which are fixed, and the optimizer, name."""
+        specs = [array.spec for array in self.problem.arrays if array.spec is not None]
+        named = {axis for spec in specs for axis in (*spec.axes, *spec.unreduced)}
+        return named | {*(self.optimizer.over if self.optimizer else ())}
+
     def example_parts(self, mesh: Mesh) -> int:
         """The parts into which the axes of a mesh split the examples."""
         return prod(mesh.axis_size(axis.name) for axis in self.axes if axis.kind in COPYING)

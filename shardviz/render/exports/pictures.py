@@ -48,11 +48,12 @@ def html(subject: Subject, width: int = WIDTH) -> str:
 def part_html(part: Section, name: str, styles: Styles, kind: str = "") -> list[str]:
     """A part of a page under the heading `name`; a wide picture scrolls in its own frame, by tab key too."""
     lines, more = ("\n".join(map(styles.html, said)) for said in (part.lines, part.more))
+    frame = f'<pre tabindex="0" aria-labelledby="{name}">'
     return [
         f'<section class="{kind}">' if kind else "<section>",
         f'<h2 id="{name}">{escape(part.heading)}</h2>',
-        f'<pre tabindex="0" aria-labelledby="{name}">{lines}</pre>',
-        f'<details><summary>{MORE}</summary>\n<pre tabindex="0">{more}</pre></details>' if more else "",
+        f"{frame}{lines}</pre>",
+        f"<details><summary>{MORE}</summary>\n{frame}{more}</pre></details>" if more else "",
         "</section>",
     ]
 
@@ -136,7 +137,7 @@ def svg(subject: Subject, width: int = WIDTH) -> str:
     """One SVG file of at most `width` columns, described by its text. `QuestionError` if it is too long."""
     lines: list[Text] = []
     for section in sections(subject, width, TRUECOLOR):
-        lines += [*[Text()] * bool(lines), *section.lines, *section.more]
+        lines += [*[Text()] * bool(lines), *section.lines]
     if len(lines) > MAX_LINES:
         problem = f"the picture would have {len(lines):,} lines; viewers show up to {MAX_LINES:,}"
         raise QuestionError(problem, "use a smaller mesh, or export html")

@@ -11,20 +11,28 @@ from rich.text import Text
 from shardviz.errors import QuestionError
 from shardviz.planner.plan import Plan
 from shardviz.planner.planner import plan
-from shardviz.planner.pricing.costs import Sweep
+from shardviz.planner.pricing.costs import Sweep, price
 from shardviz.planner.problem import Problem
+from shardviz.render.cost_view import fit_lines, padding_lines
 from shardviz.render.exports import Subject
 from shardviz.render.layouts.layout_canvas import array_lines
 from shardviz.render.layouts.layout_view import layout_view
 from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import Palette
-from shardviz.render.plan_pages import headline, question_view, step_arrays
-from shardviz.render.plan_view import case_lines, meaning_lines, plan_view, step_lines, totals
+from shardviz.render.plan_pages import (
+    around_plan,
+    assumption_lines,
+    full_plan,
+    headline,
+    question_view,
+    short_plan,
+    step_arrays,
+)
+from shardviz.render.plan_view import case_lines, meaning_lines, step_lines, totals
 from shardviz.reports.trials import TrialTable
 from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
-    from shardviz.hardware.machine import PlacedMesh
     from shardviz.stepping.collective_run import CollectiveRun
 
 WIDTH = 100
@@ -37,7 +45,8 @@ MAX_ROUNDS = 256
 
 @dataclass(frozen=True)
 class Section:
-    """`lines` tell the answer without the `heading`; `more` are reasons, arithmetic and assumptions."""
+    """`lines` tell the answer without the `heading`; `more` stand in their place for it with its reasons,
+    arithmetic and assumptions."""
 
     heading: str
     lines: list[Text]
@@ -73,41 +82,24 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
         return charts
     if isinstance(shown, Layout):
         return [Section("Layout", layout_view(shown, width, palette))]
-    if isinstance(shown, Plan):
-        parts = _steps(shown, width, palette)
-        return parts if placed is None else [*parts, _priced(shown, placed, width, palette)]
+    if not isinstance(shown, Problem | Plan) or placed is None:
+        raise QuestionError("a JAX program has no picture", "export it as python or as a notebook")
+    cost = price(shown if isinstance(shown, Plan) else plan(shown, placed), placed)
+    planned = cost.plan
+    fit = fit_lines(cost, width) + padding_lines(planned.problem.padding, width)
+    head = headline(planned.problem, width, palette)
     if isinstance(shown, Problem):
-        planned = plan(shown, placed)
-        arrays = [*headline(planned.problem, width, palette), Text(), *question_view(planned, width, palette)]
-        steps = Section("Plan", plan_view(planned, width, palette, verbose=True))
-        last = steps if placed is None else _priced(planned, placed, width, palette)
-        return [Section("Arrays", arrays), last]
-    raise QuestionError("a JAX program has no picture", "export it as python or as a notebook")
-
-
-def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
-    case = [
-        *headline(planned.problem, width, palette),
-        *case_lines(planned, width),
-        *meaning_lines(planned, width),
-    ]
-    steps = []
-    for number, arrays in enumerate(step_arrays(planned), 1):
-        lines = [*step_lines(planned, number, width, palette), Text()]
-        lines += array_lines([arrays], width, palette)
+        short = [*short_plan(cost, width, palette), *assumption_lines(cost, width)]
+        more = [*fit, *full_plan(cost, width, palette)]
+        arrays = Section("Arrays", [*head, Text(), *question_view(planned, width, palette)])
+        return [arrays, Section("Time and memory", [*fit, *short], more)]
+    steps = [Section("Plan", [*head, *case_lines(planned, width), *meaning_lines(planned, width)])]
+    for number, numbered in enumerate(step_arrays(planned), 1):
+        lines = [*step_lines(planned, number, width, palette, cost.steps), Text()]
+        lines += array_lines([numbered], width, palette)
         steps.append(Section(f"Step {number}: {planned.steps[number - 1].op}", lines))
-    return [Section("Plan", case), *steps, Section("Total", sentence(totals(planned), width, 1))]
-
-
-def _priced(planned: Plan, placed: PlacedMesh, width: int, palette: Palette) -> Section:
-    from shardviz.planner.pricing.costs import price
-    from shardviz.render.cost_view import fit_lines, padding_lines
-    from shardviz.render.plan_pages import full_plan, short_plan
-
-    cost = price(planned, placed)
-    lines = fit_lines(cost, width) + padding_lines(planned.problem.padding, width)
-    lines += short_plan(cost, width, palette)
-    return Section("Time and memory", lines, full_plan(cost, width, palette))
+    total = [*fit, *sentence(totals(planned), width, 1), *around_plan(cost, width, palette)]
+    return [*steps, Section("Time and memory", total)]
 
 
 def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:

@@ -139,7 +139,7 @@ def exports_of(screen: Screen[Any], pane: Pane, jax_code: Callable[[], str]) -> 
         title = title_of(shown)
         if pane.timelines:
             shown, title = tuple(pane.timelines), f"{title}: what runs when"
-        return html(Subject(shown, title, pane.command_line()))
+        return html(Subject(shown, title, pane.command_line(), placed=pane.state.resolved.placed))
 
     def jupyter() -> str:
         return notebook(Subject(jax_code(), title_of(pane.exported()), pane.command_line()))

@@ -135,15 +135,20 @@ class ShardingsDialog(FilteredList):
             self.describe(Text("\n".join(words).strip()))
             return
         room = self.size.width - 8
-        lines, columns = search_view.found_rows(answer.found, room, self.palette)
+        first = [group[0] for group in answer.alike]
+        lines, columns = search_view.found_rows(first, room, self.palette)
         if self.size.height >= HIGH:
             self._columns = columns
-        self.show_table(lines, answer.found)
+        self.show_table(lines, first)
 
     def about(self, row: ListRow) -> Text:
         assert self._answer is not None
         width = min(self.query_one("#choice").content_size.width, READABLE)
-        lines = search_view.sharding_lines(self._answer, row.value, width, self.palette, self._columns)
+        told = enumerate(self._answer.alike, 1)
+        number, group = next((number, group) for number, group in told if group[0] is row.value)
+        given = self._answer, row.value, width, self.palette, self._columns
+        lines = search_view.sharding_lines(*given, number=number)
+        lines += sentence(search_view.same_words(group), width, lead="the same: ") if group[1:] else []
         return Text("\n").join(lines)
 
     def leave_with(self, row: ListRow) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.planner.problem.reading import problem_from_text
@@ -31,4 +32,7 @@ def subjects(run_of) -> dict[str, Subject]:
     problem = problem_from_text("bd,df->bf", specs="XY,_Y", mesh=mesh)
     array = ShardedArray("<b>&", ("d0", "]]>"), (8, 8), "f32", PartitionSpec((("X",), ("Y",))))
     shown = (problem, plan(problem), Layout(array, mesh), run_of("all_gather", "i=4", [3, 9, 5, 2]))
-    return {kind: Subject(each, HOSTILE, HOSTILE) for kind, each in zip(KINDS, shown, strict=True)}
+    placed = place_mesh(assumed_machine(), mesh)
+    return {
+        kind: Subject(each, HOSTILE, HOSTILE, placed=placed) for kind, each in zip(KINDS, shown, strict=True)
+    }

@@ -73,7 +73,7 @@ def test_every_picture_has_a_heading_and_every_style_a_rule(subject):
     page = Page(html(subject))
     headings = {found["id"] for tag, found in page.tags if tag == "h2"}
     pictures = [found["aria-labelledby"] for tag, found in page.tags if tag == "pre"]
-    assert sorted(pictures) == sorted(headings)
+    assert set(pictures) == headings
     used = {found["class"] for tag, found in page.tags if tag == "span"}
     assert used
     assert all(f".{name} {{" in "".join(page.texts["style"]) for name in used)
