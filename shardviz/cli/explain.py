@@ -53,6 +53,8 @@ def command(
     target: str,
     machine: str | None,
     step: int | None,
+    vary: str | None,
+    versus: str | None,
     job: JobAddress,
     timeout: float,
     output: CommandOutput,
@@ -64,11 +66,12 @@ def command(
     program of named statements: H = X[b,d] * W[d,f]; Y = silu(H) + H."""
     ranked = _is_ranking(einsum, specs, given)
     chosen = options.is_given(ctx, "target")
+    asking = {"a ranking": ranked, "--vary": vary is not None, "--versus": versus is not None}
     asked_targets = partial(options.asked_targets, target, given["mesh"])
-    if ranked and chosen and any(target.machine is None for target in asked_targets()):
-        print_note("a ranking asks the planner only, not --target")
+    if any(asking.values()) and chosen and any(target.machine is None for target in asked_targets()):
+        print_note(f"{next(filter(asking.get, asking))} asks the planner only, not --target")
 
-    def stated() -> plans.PricedProblem:
+    def stated(specs: str | None = specs) -> plans.PricedProblem:
         """The question; its targets give it a machine where they are chosen, or not of a step."""
         problem = options.stated_problem(einsum, None if specs == RANKED else specs, given, ranked)
         targets = asked_targets() if chosen or step is None else ()
@@ -81,6 +84,10 @@ def command(
     except QuestionError:
         stated()  # what is wrong with the program comes first
         raise
+    if versus is not None:
+        return _print_comparison(stated(), stated(versus).problem, output)
+    if vary is not None:
+        return _print_sweep(stated(), vary, output)
     links = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
     if step is not None:
         shown = step_command.StepOptions(output, given["number"], given["compare"])
@@ -123,14 +130,21 @@ def command(
 
 @command.exports
 def _explained(ctx: click.Context, part: export.Part | None) -> export.Subject:
-    """One plan, its rounds, a step or its times."""
+    """One plan, its rounds, a step, its times or its chart over sizes."""
     given = ctx.params
     if _is_ranking(given["einsum"], given["specs"], given):
         raise QuestionError("an export shows one plan, not a ranking", "give --specs 'XY,Y_->X_'")
     problem = options.stated_problem(given["einsum"], given["specs"], given)
     targets = options.asked_targets(given["target"], given["mesh"])
     chosen = targets if options.is_given(ctx, "target") else ()
+    if given["versus"] is not None:
+        hint = "export each with its own --specs"
+        raise QuestionError("an export shows one plan; --versus shows two", hint)
     question = plans.PricedProblem(problem, given["machine"], targets)
+    if given["vary"] is not None:
+        options.refuse_both({"--vary": True, f"--as {part}": part is not None})
+        _refuse_beside(given, ranked=False)
+        return _chart(question, given["vary"])
     if given["with_times"]:
         options.refuse_both({"--time": True, "--step": given["step"] is not None})
         options.refuse_both({"--time": True, f"--as {part}": part is not None})
@@ -208,6 +222,22 @@ def sweep(
     Sizes go from FIRST to LAST by powers of two; b=1Ki:1Mi:4: by powers of four. Each size has its own
     plan. EINSUM is what shardviz explain takes."""
     question = plans.PricedProblem(options.stated_problem(einsum, specs, problem), machine)
+    return _print_sweep(question, over, output)
+
+
+@sweep.exports
+def _swept(ctx: click.Context, _part: str | None) -> export.Subject:
+    given = ctx.params
+    problem = options.stated_problem(given["einsum"], given["specs"], given)
+    return _chart(plans.PricedProblem(problem, given["machine"]), given["over"])
+
+
+def _chart(question: plans.PricedProblem, over: str) -> export.Subject:
+    sweep = question.sweep(over)
+    return export.Subject(sweep, f"{question.problem.text} over sizes of {sweep.name}")
+
+
+def _print_sweep(question: plans.PricedProblem, over: str, output: CommandOutput) -> int:
     with working("planning"):
         curve = question.sweep(over)
     output.answer(
@@ -215,14 +245,6 @@ def sweep(
         lambda: sweep_view.sweep_view(curve, *output.page, output.verbose),
     )
     return ExitCode.FINE
-
-
-@sweep.exports
-def _swept(ctx: click.Context, _part: str | None) -> export.Subject:
-    given = ctx.params
-    problem = options.stated_problem(given["einsum"], given["specs"], given)
-    curve = plans.PricedProblem(problem, given["machine"]).sweep(given["over"])
-    return export.Subject(curve, f"{problem.text} over sizes of {curve.name}")
 
 
 @options.command("versus")
@@ -236,9 +258,13 @@ def versus(
     collectives.
 
     EINSUM is what shardviz explain takes."""
-    one, other = (options.stated_problem(einsum, shardings, problem) for shardings in (specs, others))
+    first, second = (options.stated_problem(einsum, shardings, problem) for shardings in (specs, others))
+    return _print_comparison(plans.PricedProblem(first, machine), second, output)
+
+
+def _print_comparison(question: plans.PricedProblem, other: Problem, output: CommandOutput) -> int:
     with working("planning"):
-        first, second = plans.PricedProblem(one, machine).versus(other)
+        first, second = question.versus(other)
     output.answer(
         lambda: fields.KINDS["versus"].document(first=first, second=second),
         lambda: plans_compared.versus_view(first, second, *output.page, output.verbose),
@@ -268,13 +294,17 @@ def _is_ranking(einsum: str, specs: str | None, given: Mapping[str, Any]) -> boo
 def _refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
     """Raise `QuestionError` for options about one plan beside others, and for two ways to ask."""
     one = "give --specs 'XY,Y_->X_'"
-    is_step = given["step"] is not None
-    options.refuse_both({"a ranking": ranked, "--step": is_step}, one)
+    ways = {"--versus": given["versus"] is not None, "--vary": given["vary"] is not None}
+    ways |= {"a ranking": ranked, "--step": given["step"] is not None}
+    way, *others = [name for name, is_given in ways.items() if is_given] or [""]
     about = {"--hlo": "shows what compilers make of one plan"} if given["with_hlo"] else {}
     about |= {"--time": "shows when each operation of one plan runs"} if given["with_times"] else {}
     about |= {"--why": "is about a step of one plan"} if given["why"] is not None else {}
+    if others or (about and way in ("--versus", "--vary")):
+        other = [*others, *about][0]
+        raise QuestionError(f"{way} and {other} cannot be combined", one if ranked else f"leave out {other}")
     for flag, words in about.items():
-        if ranked or is_step:
+        if way:
             raise QuestionError(f"{flag} {words}", one if ranked else "leave out --step")
         if flag == "--hlo" and given["target"] == "none":
             raise QuestionError(f"{flag} {words}", "add a compiler, such as --target cpu")

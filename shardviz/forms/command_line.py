@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _VIEW_FLAGS = {"--json", "--compare", "--hlo", "--last", "--no-layout", "--plain", "--time"}
 _VIEW_FLAGS |= {"--matmul", "--verbose", "-v"}
-_VIEW_VALUES = {"--limit", "--step", "--round", "--timeout", "--width", "--color"}
+_VIEW_VALUES = {"--limit", "--step", "--round", "--timeout", "--vary", "--versus", "--width", "--color"}
 _VIEW_VALUES |= {"--screen", "--topology", "--latency", "--bandwidth", "--on", "--algorithm"}
 _VIEW_VALUES |= {"--coordinator", "--processes", "--process", "--why"}
 """Options that choose how a problem is seen, or by whom: they are passed over."""

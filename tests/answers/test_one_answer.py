@@ -128,6 +128,7 @@ def test_sizes(einsum, over, options, printed):
     found = shardviz.vary(einsum, over, **options)
     line = ["sweep", einsum, over, *words(options)]
     assert printed(*line) == written(found.document())
+    assert printed("explain", einsum, *words({**options, "vary": over})) == written(found.document())
     assert exported(shlex.join(line)) == found.sweep
 
 
@@ -138,6 +139,7 @@ def test_two_plans(printed):
         for each in (first, second)
     ]
     found = printed("versus", "bd,df->bf", first, second)
+    assert found == printed("explain", "bd,df->bf", "--specs", first, "--versus", second)
     for side, whole in zip(("first", "second"), asked, strict=True):
         assert found[side]["plan"] == whole["plan"]
         assert found[side]["cost"].items() <= whole["cost"].items()

@@ -229,7 +229,8 @@ def test_a_hyphen_is_standard_output_and_a_pipe_or_device_is_never_replaced(caps
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
 
 
-VARIED = "sweep 'bd,df->bf' b=1Ki:1Mi --specs 'X_,X_->X_'"
+SWEPT = "sweep 'bd,df->bf' b=1Ki:1Mi --specs 'X_,X_->X_'"
+VARIED = "explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi"
 
 
 def test_a_chart_over_sizes(exported):
@@ -239,8 +240,11 @@ def test_a_chart_over_sizes(exported):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (f"python {VARIED}", "a sweep is a chart, and python is a program"),
-        (f"svg --as plan {VARIED}", "sweep has no plan to choose"),
+        (f"python {SWEPT}", "a sweep is a chart, and python is a program"),
+        (f"svg --as plan {SWEPT}", "sweep has no plan to choose"),
+        (f"svg --as plan {VARIED}", "--vary and --as plan cannot be combined"),
+        (f"svg {VARIED} --step 1", "--vary and --step cannot be combined"),
+        (f"svg {VARIED} --time", "--vary and --time cannot be combined"),
     ],
 )
 def test_a_chart_over_sizes_is_no_program_and_no_plan(capsys, words, said):
