@@ -51,7 +51,7 @@ def explain_beside(choice: PlannedStatement, step: Step) -> Reason:
     part, along = choice.part, choice.part.whole[0]
     over, name = axes_words(step.axes), step.array
     sends = f"each device sends {step.wire_bytes:,} bytes"
-    if step.op == "all_gather":
+    if step.op != "ppermute":
         every = f"the sums of all of {along}"
         why = (
             f"Each row of the softmax needs {every}, of which a device along {over} has its shard's: {sends}."

@@ -85,7 +85,7 @@ def _before(plan: Plan, step: Step) -> Layout:
     array = next(array for array in plan.problem.arrays if array.name == step.array).with_spec(step.from_spec)
     if step.is_beside:  # what each device sends as a vector
         count = math.prod(step.shape) * (mesh.group_size(step.axes) if step.op == "ppermute" else 1)
-        spec = PartitionSpec((step.axes,))
+        spec = PartitionSpec(((),), step.axes) if step.op == "psum_scatter" else PartitionSpec((step.axes,))
         return Layout(ShardedArray(array.name, array.dims[:1], (count,), step.dtype, spec), mesh)
     # A plan pads a dimension that does not divide, as the compiler does.
     shape = tuple(
@@ -119,6 +119,8 @@ def _operation(step: Step, before: Layout, mesh: Mesh) -> Operation:
         return PSum(step.axes)
     if step.op == "pmax":
         return PMax(step.axes)
+    if step.is_beside and step.op == "psum_scatter":
+        return PSumScatter(step.axes, scatter_dimension=0)
     if step.is_beside:
         pairs = pairwise(range(mesh.group_size(step.axes)))
         return AllGather(step.axes, axis=0) if step.op == "all_gather" else PPermute(step.axes, tuple(pairs))

@@ -218,6 +218,7 @@ def test_programs_of_other_functions_give_the_result_of_one_device(capsys, name)
         pytest.param("recurrence", Training("layer"), marks=pytest.mark.slow),
         pytest.param("attention", Training("dots"), marks=pytest.mark.slow),
         pytest.param("halos", Training("none"), marks=pytest.mark.slow),
+        pytest.param("shared rows", Training("none"), marks=pytest.mark.slow),
     ],
 )
 def test_train_steps_by_hand_give_the_gradients_of_jax(capsys, name, training):

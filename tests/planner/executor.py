@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shardviz.notation.einsum import Einsum
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.problem import Problem, Statement
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
@@ -37,6 +36,10 @@ HALOS = {"conv": (0,), "conv_weight_gradient": (1,), "window_attention": (1, 2)}
 HALOS |= {"window_attention_query_gradient": (2, 3), "conv_gradient": (-1,)}
 HALOS |= {f"window_attention_{word}_gradient": (-1,) for word in ("key", "value")}
 """The arrays of functions, the result last, of which devices exchange positions with their neighbours."""
+
+
+NEED_SUMS = [f"{cause}attention{word}" for cause in ("", "causal_") for word in ("", "_query_gradient")]
+"""Functions for which devices that share the rows of a softmax add these up; gradients do so for all."""
 
 
 class PlanError(Exception):
@@ -273,7 +276,7 @@ class Execution:
         return np.broadcast_to(found.reshape(*grid, *after), (*self.grid.sizes, *after))
 
     def _moved(self, step: Step) -> Held:
-        takes = self.plan.problem.parts[step.part].function in ("attention", "causal_attention", *HALOS)
+        takes = self.plan.problem.parts[step.part].function in (*NEED_SUMS, *HALOS)
         if step.from_spec == step.to_spec and takes:  # what it brings, its statement takes
             return self.held[step.array]
         before = self._copy(step, step.array, step.from_spec)
@@ -413,43 +416,14 @@ class Execution:
         split = splits.get(part.whole[0], ()) if part.whole else ()
         if split and part.function in HALOS:
             data = self._beside_neighbours(part, own, indices, lengths, split, beside)
-        elif split and part.function in ("attention", "causal_attention"):
-            if part.result.name not in beside:
-                raise PlanError(f"{part.result.name} is made without the sums of its rows")
-            data = self._of_shared_rows(part, own, indices, lengths, split)
         else:
-            data = evaluated(part, own, count, indices, lengths)
+            if split and part.function in NEED_SUMS and part.result.name not in beside:
+                raise PlanError(f"{part.result.name} is made without the sums of its rows")
+            shared = split if "attention" in part.function else ()
+            data = evaluated(part, own, count, indices, lengths, shared)
         if not self.padded and tuple(step.shape) != data.shape[count:]:
             raise PlanError(f"{part.result.name} is {data.shape[count:]}, the plan says {step.shape}")
         return Held(self._without_padding(part, data, indices), goal, part.result.shape)
-
-    def _of_shared_rows(
-        self,
-        part: Statement,
-        operands: Sequence[Values],
-        indices: Mapping[str, Values],
-        lengths: Mapping[str, int],
-        split: tuple[int, ...],
-    ) -> Values:
-        """Attention to the keys of a device, weighed by what they have of the exponentials of all."""
-        count, query, result = len(self.grid.sizes), part.einsum.operands[0], part.einsum.result
-        labels = {dim: count + number for number, dim in enumerate(dict.fromkeys((*query, *result)))}
-        rows = [labels[dim] for dim in query if dim != part.whole[1]]
-        devices, made = range(count), [labels[dim] for dim in result]
-        every, taken, raised = part.einsum.operands, operands, np.zeros(())
-        if len(operands) % 2 == 0:
-            # The sinks of all parts of a row are one.
-            every, taken, part = every[:-1], operands[:-1], replace(part, operands=part.operands[:-1])
-            raised = np.exp(operands[-1])
-            part, dims = replace(part, einsum=Einsum(every, result)), part.einsum.operands[-1]
-        own = evaluated(part, taken, count, indices, lengths)
-        sums = np.exp(value(replace(part, function=f"{part.function}_sums"), taken, count, indices))
-        total = sums.sum(axis=split, keepdims=True)
-        if raised.ndim:
-            there = [*devices, *(labels[dim] for dim in dims)]
-            total = total + np.einsum(raised, there, np.ones_like(sums), [*devices, *rows], [*devices, *rows])
-        share = sums / total
-        return np.asarray(np.einsum(own, [*devices, *made], share, [*devices, *rows], [*devices, *made]))
 
     def _beside_neighbours(
         self,
@@ -578,19 +552,20 @@ def evaluated(
     devices: int = 0,
     indices: Mapping[str, Values] | None = None,
     lengths: Mapping[str, int] | None = None,
+    shared: tuple[int, ...] = (),
 ) -> Values:
     """The result of a statement; along a dimension that only the result has, values are repeated."""
     made, known = part.einsum.result, {dim for dims in part.einsum.operands for dim in dims}
     new = [dim for dim in made if dim not in known]
     is_own = ("slots", "dispatch", "combine_gradient", "reshape", "pick_gradient", "slice", "concatenate")
     if not new or part.function in is_own:
-        return value(part, operands, devices, indices)
+        return value(part, operands, devices, indices, shared)
     kept = tuple(dim for dim in made if dim in known)
     sizes = dict(zip(made, part.result.shape, strict=True)) | dict(lengths or {})
     own = dict(zip(made, part.result.shape, strict=True))
     result = replace(part.result, dims=kept, shape=tuple(own[dim] for dim in kept), spec=None)
     single = replace(part, einsum=replace(part.einsum, result=kept), result=result)
-    found = value(single, operands, devices, indices)
+    found = value(single, operands, devices, indices, shared)
     found = np.expand_dims(found, [devices + made.index(dim) for dim in new])
     return np.broadcast_to(found, (*found.shape[:devices], *(sizes[dim] for dim in made)))
 

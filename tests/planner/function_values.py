@@ -77,11 +77,13 @@ def value(
     operands: Sequence[Values],
     devices: int = 0,
     indices: Mapping[str, Values] | None = None,
+    shared: tuple[int, ...] = (),
 ) -> Values:
     """The result of a statement, or what each device has of it.
 
     `devices` is the number of axes of devices; `indices` has, for each dimension that is split, the indices
-    of the elements on each device: the axes of devices, then an axis for the elements.
+    of the elements on each device: the axes of devices, then an axis for the elements. Rows of a softmax are
+    `shared` by the devices along these axes, each of which has a part of the keys.
     """
     dims, result = part.einsum.operands, part.einsum.result
     whole = {
@@ -110,20 +112,16 @@ def value(
         """Indices with axes of size 1 behind those of devices, to stand last of so many more dimensions."""
         return x.reshape(*x.shape[:devices], *(1,) * dims, *x.shape[devices:])
 
-    def soft(x: Values, along: int) -> Values:
-        raised = np.exp(x - np.maximum(x.max(axis=along, keepdims=True), -1e300))  # of -inf alone: nothing
-        return np.asarray(raised / np.maximum(raised.sum(axis=along, keepdims=True), 1e-300))
-
     def attention_weights(dims: Sequence[Dims], values: Sequence[Values]) -> tuple[Dims, Values]:
         """The dimensions of the scores, the keys' last, and what each has of its row's softmax."""
         order, scores = attention_scores(dims, values)
-        if len(dims) % 2:
-            return order, soft(scores, -1)
-        # A sink is one more score, whose value is zero.
-        sinks = np.broadcast_to(
-            reordered(values[-1], dims[-1], *order[:-1])[..., None], scores[..., :1].shape
-        )
-        return order, soft(np.concatenate([scores, sinks], -1), -1)[..., :-1]
+        every = (-1, *shared)
+        most = np.maximum(scores.max(axis=every, keepdims=True), -1e300)  # of -inf alone: nothing
+        raised, sinks = np.exp(scores - most), np.zeros(())
+        if len(dims) % 2 == 0:
+            # A sink is one more score of the whole row, whose value is zero.
+            sinks = np.exp(reordered(values[-1], dims[-1], *order[:-1])[..., None] - most)
+        return order, np.asarray(raised / np.maximum(raised.sum(axis=every, keepdims=True) + sinks, 1e-300))
 
     def attention_scores(dims: Sequence[Dims], values: Sequence[Values]) -> tuple[Dims, Values]:
         (query, keys, *_), (along, size, *_) = dims, part.whole
@@ -259,12 +257,6 @@ def value(
             rows = beside(held(dims[0][0]), len(dims[1]))
             chosen = np.asarray(places[..., None] == rows, dtype=table.dtype)
             return einsum([dims[0], (*dims[1], dims[0][0])], [table, chosen], result)
-        case "attention_sums" | "causal_attention_sums":
-            # What the executor weighs the parts of a row by.
-            order, scores = attention_scores(dims, operands)
-            with np.errstate(divide="ignore"):
-                sums = np.log(np.exp(scores).sum(-1))
-            return einsum([order[:-1]], [sums], [dim for dim in dims[0] if dim != part.whole[1]])
         case "attention" | "causal_attention" | "window_attention":
             order, weights = attention_weights(dims, operands)
             return einsum([order, dims[2]], [weights, operands[2]], result)
@@ -274,12 +266,12 @@ def value(
             if name.endswith("value_gradient"):
                 return einsum([order, given], [weights, operands[0]], result)
             slope = einsum([given, values], [operands[0], operands[3]], order)
-            kept = slope - (slope * weights).sum(-1, keepdims=True)
+            falls = (slope * weights).sum(-1, keepdims=True)
             if name.endswith("sink_gradient"):
                 # Where its value of zero is averaged too.
-                own = 1 - weights.sum(-1, keepdims=True)
-                return einsum([order], [own * (kept - slope)[..., :1]], result)
-            slope = weights * kept / root
+                own = 1 - weights.sum(axis=(-1, *shared), keepdims=True)
+                return einsum([order], [-own * falls], result)
+            slope = weights * (slope - falls.sum(axis=shared, keepdims=True)) / root
             if part.limit:
                 with np.errstate(invalid="ignore"):
                     scores = attention_scores(dims[1:], operands[1:])[1]

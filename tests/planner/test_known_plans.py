@@ -8,6 +8,7 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.problem.training import Training
+from shardviz.planner.states.moves import wire_bytes_of
 from shardviz.planner.training import with_backward
 from shardviz.sharding import PartitionSpec
 from tests.planner.executor import prove
@@ -248,4 +249,34 @@ def test_any_attention_may_split_its_keys(function):
     problem = problem_from_text(text, mesh=parse_mesh("X=2,Y=4"), sizes="b=2,t=8,s=8,n=1,h=64,d=32")
     found = plan(problem, objective="bytes")
     assert [step.array for step in found.steps if step.is_beside] == ["O"]
+    prove(found)
+
+
+def test_gradients_of_split_keys_send_what_rows_weigh_and_keep_their_keys():
+    """One f32 for each of 2 × 16 rows of each of 4 shards, as the sums of the forward pass; XLA's program of
+    the exported code has one all-gather, one reduce-scatter and the sums of O and dQ as well."""
+    text = "O[b,t,n,h] = attention(Q[b,t,n,h], K[b,s_Y,n,h], V[b,s_Y,n,h])"
+    rows, values = 3 * 2 * 16 * 4, 2 * 3 * 2 * 16 * 128 * 2 // 4
+    assert proved(text, "Y=4", "b=2,t=1,s=8192,n=16,h=128", backward=True) == [
+        ("all_gather", "O", "Y", rows),
+        ("psum", "O", "Y", values),
+        ("psum_scatter", "dQ", "Y", rows),
+        ("psum", "dQ", "Y", values),
+    ]
+
+
+@pytest.mark.parametrize("more", ["", ", S[n]", ", Q2[t,n,r], K2[s_Y,n,r]", ", S[n], 50"])
+@pytest.mark.parametrize("function", ["attention", "causal_attention"])
+def test_gradients_of_any_attention_may_split_its_keys(monkeypatch, function, more):
+    def dear(op, size, devices):
+        """Where keys and values cost a hundred times as much to bring together."""
+        is_moved = op in ("all_gather", "all_to_all") and size > 8 * 4 * 4
+        return wire_bytes_of(op, size, devices) * (100 if is_moved else 1)
+
+    monkeypatch.setattr("shardviz.planner.states.prices.wire_bytes_of", dear)
+    text = f"O[t,n,d] = {function}(Q[t,n,h], K[s_Y,n,h], V[s_Y,n,d]{more})"
+    sizes = "t=8,s=8,n=1,h=64,d=32" + ",r=32" * ("Q2" in more)
+    problem = problem_from_text(text, mesh=parse_mesh("Y=4"), sizes=sizes)
+    found = plan(with_backward(problem, Training("none")), objective="bytes")
+    assert [step.array for step in found.steps if step.is_beside] == ["O", "dQ"]
     prove(found)

@@ -325,7 +325,7 @@ def has_halo(part: Statement, cuts: Mapping[str, int]) -> bool:
 class SentBeside(NamedTuple):
     """A part of a statement's array of this number, the result last, or of its sums, that a device sends."""
 
-    op: Literal["ppermute", "all_gather"]
+    op: Literal["ppermute", "all_gather", "psum_scatter"]
     number: int
     shape: Shape
     dtype: str
@@ -333,7 +333,8 @@ class SentBeside(NamedTuple):
 
 def sent_beside(part: Statement, cuts: Mapping[str, int]) -> Iterator[SentBeside]:
     """The needs of a statement beside its operands, where its dimensions are cut into so many parts: halos,
-    and of all rows of scores the logarithms of sums of exponentials, f32."""
+    and of all rows of scores the logarithms of sums of exponentials, f32. Gradients have those of the forward
+    pass, and the first adds up what each row weighs in the gradients of all parts."""
     function, along = FUNCTIONS[part.function], part.whole[0] if part.whole else ""
     if (parts := cuts.get(along, 1)) == 1:
         return
@@ -346,10 +347,11 @@ def sent_beside(part: Statement, cuts: Mapping[str, int]) -> Iterator[SentBeside
             for dim, size in zip(array.dims, array.shape, strict=True)
         )
         yield SentBeside("ppermute", number, tuple(shape), array.dtype)
-    if function.shares_rows:
-        own = (dim for dim in part.einsum.operands[0] if dim != part.whole[1])
+    is_first = part.function.endswith("attention_query_gradient")
+    if function.shares_rows and (is_first or not part.function.endswith("_gradient")):
+        own = (dim for dim in _queries(part)[0] if dim != part.whole[1])
         shape = (part.sizes[dim] // cuts.get(dim, 1) for dim in own)
-        yield SentBeside("all_gather", -1, (parts, *shape), "f32")
+        yield SentBeside("psum_scatter" if is_first else "all_gather", -1, (parts, *shape), "f32")
 
 
 def _share_seen(rows: Any, window: Any) -> Any:
