@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, plural
 from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.models.answer import usual_sequence
 from shardviz.models.layer_program import (
@@ -98,7 +98,8 @@ def search_question(
             check_context(model, sequence)
             assert layers.kind is not None
             cached = (*CACHES[layers.kind.mixer],)
-            name = f"{model.name}: a token for each of {batch:,} sequences, contexts of {sequence:,} tokens"
+            each = "each of " * (batch > 1) + plural(batch, "sequence")
+            name = f"{model.name}: a token for {each}, contexts of {sequence:,} tokens"
             weights, dtype = canonical_dtype(dtype), canonical_dtype(activations or of.dtype)
             own = canonical_dtype(cache or dtype)
             dtypes = {f"{word}{name}": own for name in cached for word in ("", "new_", "all_")}

@@ -117,8 +117,8 @@ def written(subject: Subject, columns: int | None, form: str) -> str:
     if form == "notebook":
         return script.notebook(subject)
     if isinstance(subject.shown, str):
-        problem = f"--as does not apply to the picture {form}"
-        raise QuestionError(problem, "take python or notebook, or add --as problem")
+        hint = "take python or notebook, or add --as problem"
+        raise QuestionError(f"a program cannot be written as {form}", hint)
     width = {} if columns is None else {"width": columns}
     return (pictures.svg if form == "svg" else pictures.html)(subject, **width)
 

@@ -307,11 +307,11 @@ def _space_sentences(answer: MeshRanking, verbose: bool, served: Sequence[Served
     yield from (f"{words}." for words in dropped)
     machine = question.machine
     where = f"On {machine.name}, {matmul_words(machine, question.problem.result.dtype)}"
-    if verbose:
-        if own := own_words(question.problem):
-            yield f"Memory: {own}."
-        if question.training is not None:
-            yield "Gradients are sharded like their arrays, optimizer state like its parameters."
+    if verbose and (own := own_words(question.problem)):
+        yield f"Memory: {own}."
+    if verbose and question.training is not None:
+        yield "Gradients are sharded like their arrays, optimizer state like its parameters."
+    if verbose and not served:
         yield f"{where}; {OVERLAP_WORDS[question.overlap]}."
         yield question.assumes
     else:

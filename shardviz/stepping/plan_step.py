@@ -72,7 +72,8 @@ def operation_of_step(plan: Plan, number: int) -> Operation:
 def _collective(plan: Plan, number: int) -> Step:
     collectives = collective_steps(plan)
     if not 1 <= number <= len(plan.steps):
-        problem = f"step {number} does not exist: the plan has {len(plan.steps)}"
+        missing = f"step {number} does not exist: the plan has {len(plan.steps)}"
+        problem = missing if number else "no step of the plan is named"
         raise QuestionError(problem, _which(plan, collectives))
     step = plan.steps[number - 1]
     if number not in collectives:

@@ -195,7 +195,7 @@ def test_what_cannot_be_exported_is_one_sentence(words, message, capsys, tmp_pat
 def test_a_program_of_its_own_has_no_picture():
     asked = Subject("print(1)\n", "one")
     assert written(asked, None, "python").endswith("print(1)\n")
-    with pytest.raises(QuestionError, match="--as does not apply to the picture svg"):
+    with pytest.raises(QuestionError, match="a program cannot be written as svg"):
         written(asked, None, "svg")
 
 

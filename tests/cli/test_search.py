@@ -106,6 +106,10 @@ def test_a_row_that_serves_has_the_seconds_of_its_command(capsys):
     assert served[0]["decode"] == alone["decode"]
     assert served[0]["prefill"] == alone["prefill"]
     assert alone["decode"]["step"]["overlapped_seconds"] == pytest.approx(0.017, rel=0.1)
+    assert run([*small, "--limit", "1", "-v"]) == 0
+    assumed = " ".join(capsys.readouterr().out.split())
+    assert "Times are those of shardviz model --serve, without overlap." in assumed
+    assert "is assumed to overlap" not in assumed
     assert run([*asked, "v5e:2x2", "--batch", "8"]) == 1
     assert "The smallest machine that fits is v5e:4x4." in capsys.readouterr().out
 

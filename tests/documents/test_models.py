@@ -16,6 +16,10 @@ from shardviz.documents.fields import schema_of
             "mixtral-8x7b",
             {"rules": "expert", "mesh": "expert=8", "backward": False, "batch": 8, "sequence": 256},
         ),
+        (
+            "gemma-3-1b",
+            {"rules": "data", "mesh": "data=2", "backward": False, "batch": 2, "sequence": 64},
+        ),
         ({"w": [1]}, None),
     ],
 )

@@ -125,7 +125,7 @@ def test_addends_of_a_pending_sum_differ() -> None:
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (0, "step 0 does not exist: the plan has 2"),
+        (0, "no step of the plan is named"),
         (3, "step 3 does not exist"),
         (1, "step 1 is einsum, which sends nothing"),
     ],

@@ -74,7 +74,7 @@ class SearchQuestion:
             problem = f"{quote(self.offload)} cannot be offloaded"
             raise QuestionError(problem, f"choose one of {', '.join(OFFLOADS)}")
         if self.offload == "optimizer" and not self.optimizer:
-            hint = "add --backward --optimizer adam"
+            hint = "leave out --offload, or search a train step: --backward --optimizer adam"
             raise QuestionError("the state of an optimizer is offloaded, but this step has none", hint)
         if self.offload == "optimizer" and not self.machine.device.host:
             problem = f"no bandwidth to the host is published for {self.machine.chip}"
