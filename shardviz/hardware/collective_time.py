@@ -31,7 +31,7 @@ BROADCASTS = ("collective-broadcast",)
 TIMED = (*GATHERS, *EXCHANGES, *SHIFTS, *BROADCASTS, *MESSAGES)
 Pairs = Collection[tuple[int, int]]
 """Sources and targets of messages."""
-IN_FULL, NO_START = "no collective reaches its links' full bandwidth", "real links take a start"
+IN_FULL, NO_START = "no collective reaches its links' full bandwidth", "starting one takes time"
 Route = tuple[int, float]
 """The most hops of a message along a level, and the most messages over one of its links."""
 
@@ -277,7 +277,7 @@ def _in_stages(op: str, size: int, stages: list[_Stage], in_rounds: bool) -> Col
     words = "; then ".join(part.words for part in parts)
     if floors := [stage.floor for stage in stages if stage.floor]:
         floor = "twice " * (times == 2) + " and ".join(floors)
-        words += f", and {floor}" if adds else f"; or {floor}, if longer"
+        words += f", and {floor}" if adds else f"; at least {floor}"
     seconds = latency + bandwidth if adds else max(latency, bandwidth)
     bound = "latency" if latency >= bandwidth else _names(slowest.stage.levels)
     return CollectiveTime(seconds, latency, bandwidth, max(textbook, latency), bound, words)

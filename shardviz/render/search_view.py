@@ -59,7 +59,7 @@ def search_view(
         groups = [(one.found, *one.copies) for one in served]
         lines += [*_left_out_lines(answer, groups, width), Text()]
         if not served[0].answer.question.split.rules.name:
-            lines += sharding_lines(answer, served[0].found, width, palette, is_served=True)
+            lines += sharding_lines(answer, served[0].found, width, palette)
         lines += [*_command_lines(opened, width), Text()]
     else:
         lines += [Text(), *(_found_lines(answer, width, palette, limit, opened) if answer.found else [])]
@@ -76,18 +76,16 @@ def compiled_view(
 ) -> list[Text]:
     """The rows that were compiled, by the compiler's schedule, and where the estimates were wrong."""
     cells: list[list[Cell]] = []
-    first = [group[0] for group in answer.alike]
     for row in rows:
-        sharding, number = row.found, first.index(row.found) + 1
+        sharding, number = row.found, _row_of(answer, row.found)
         told = (row.seconds, sharding.seconds, row.work, row.exposed)
         times = ("–" if time is None else seconds(time) for time in told)
         cells.append([(str(number), "dim"), _mesh_text(sharding.mesh, palette), *times])
     head = (">", "mesh", ">compiled", ">estimate", ">compute", ">exposed")
     lines = [Text(), *table(cells, width, 0, head)]
     for row in rows:
-        number = first.index(row.found) + 1
         said = [f"{name} is {seconds(real)}, not {seconds(ours)}" for name, ours, real in row.differences]
-        lead = f"{number} " if row.error or said else ""
+        lead = f"{_row_of(answer, row.found)} " if row.error or said else ""
         lines += sentence(row.error or "; ".join(said), width, 3, lead)
     chip = answer.question.machine.name
     words = f"One layer of each, compiled for {chip}, ranked by the compiler's schedule."
@@ -134,6 +132,11 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
         taken += ["keeps the optimizer's state on the devices"] * first.is_offloaded
         lines += sentence(f"This command {' and '.join(taken)}." if taken else "", width, 3, style="dim")
     return [*lines, Text()]
+
+
+def _row_of(answer: MeshRanking, sharding: MeshSharding) -> int:
+    """The number of a row, from 1."""
+    return next(number for number, group in enumerate(answer.alike, 1) if sharding in group)
 
 
 def same_words(group: Sequence[MeshSharding]) -> str:
@@ -228,21 +231,15 @@ def _mesh_text(mesh: Mesh, palette: Palette) -> Text:
 
 
 def sharding_lines(
-    answer: MeshRanking,
-    sharding: MeshSharding,
-    width: int,
-    palette: Palette,
-    shown: int | None = None,
-    *,
-    number: int = 1,
-    is_served: bool = False,
+    answer: MeshRanking, sharding: MeshSharding, width: int, palette: Palette, shown: int | None = None
 ) -> list[Text]:
-    """A row's `number`, its mesh, figures beyond its first `shown` columns, and the sharding of every array;
-    where it `is_served`, of parameters alone."""
+    """A row's number, its mesh, figures beyond its first `shown` columns, and the sharding of every array; of
+    a step that decodes, of parameters alone."""
     problem, mesh = answer.question.problem, sharding.mesh
     others = [part.problem for part in (*answer.question.kinds, answer.question.ends) if part]
     dims = {array.name: array.dims for each in (*others, problem) for array in each.arrays}
     arguments = {argument.name for each in (problem, *others) for argument in each.arguments}
+    number, is_served = _row_of(answer, sharding), bool(answer.question.cached)
     lines = [Text.assemble((f"{number}  ", "dim"), _mesh_text(mesh, palette))]
     figures = [*zip(HEADINGS, _cells(number, sharding, palette), strict=True)]
     hidden = figures[len(figures) if shown is None else shown :]
@@ -250,12 +247,8 @@ def sharding_lines(
         arguments &= answer.question.roles.parameters
     named = [Text.assemble((heading.removeprefix(">"), "dim"), " ", cell) for heading, cell in hidden if cell]
     lines += records([named] * bool(named), width, 3)
-    for lead, is_argument in (("arguments", True), ("results", False)):
-        specs = [
-            (name, spec)
-            for name, spec in sharding.specs
-            if (name in arguments) == is_argument and (is_argument or not is_served)
-        ]
+    for lead, is_argument in (("arguments", True), ("results", False))[: 2 - is_served]:
+        specs = [(name, spec) for name, spec in sharding.specs if (name in arguments) == is_argument]
         cells = [spec_text(name, dims[name], spec, mesh, palette) for name, spec in specs]
         lines += records([[Text(lead, "dim"), *cells]] * bool(cells), width, 3)
     return lines

@@ -136,8 +136,8 @@ def target_groups() -> tuple[TargetGroup, ...]:
             "tpu",
             "TPUs, none needed here",
             (*map(_tpu, TPUS.values()), two_slices),
-            "Sizes are chips along x, y and z: 1 or an even number along x and y, any along z. Before * "
-            f"stands how many slices, up to {MAX_DEVICES:,} devices in all.",
+            "Sizes are chips along x, y and z: 1 or an even number along x and y, any along z. The number "
+            f"before * is that of slices; up to {MAX_DEVICES:,} devices in all.",
         ),
         _group(
             "cuda",

@@ -380,7 +380,7 @@ TIMED = {
     ),
     "all_gather --mesh X=8 --shape 1024x16384 --spec X_ --machine h100:8": "The scaling book counts 65.2 µs",
     "all_gather --axis Y --mesh X=8,Y=4 --shape 2048x8192 --spec Y_ --machine v5e:4x8": (
-        "3/4 of 32 MiB over 45 GB/s; or 3 hops of 1 µs, if longer, and 3 µs to start. The scaling book "
+        "3/4 of 32 MiB over 45 GB/s; at least 3 hops of 1 µs, and 3 µs to start. The scaling book "
         "counts 559 µs"
     ),
     "ppermute --perm (0,15) --mesh X=4,Y=4 --shape 128x128x8192 --spec (XY)__ --machine v5e:4x4": (

@@ -345,7 +345,7 @@ def test_llama_70b_mlp_on_v5p():
 def test_a_step_says_why_it_may_take_longer(priced):
     sent, local = priced("bd,df->bf", "XY,_Y->XY").steps
     assert local.optimistic == "no matmul reaches the peak"
-    assert sent.optimistic == "no collective reaches its links' full bandwidth, real links take a start"
+    assert sent.optimistic == "no collective reaches its links' full bandwidth, starting one takes time"
 
 
 def test_work_other_than_matmuls_launches_a_kernel_on_gpus():

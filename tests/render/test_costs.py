@@ -40,9 +40,9 @@ TABLES = [
         psum over i  ring  mesh i=8, 8 devices  s32[64] P('i') → 8 per device
         32 bytes over 8 devices, on a ring of 8 with 1 µs and 45 GB/s per link
         8 µs by formula, bound by latency: a ring of 8 along i, both directions: twice 7/8 of 32 B over
-          2 × 45 GB/s; or twice 4 hops of 1 µs, if longer
+          2 × 45 GB/s; at least twice 4 hops of 1 µs
 
-            algorithm           rounds  sent  × least  busiest link  waiting   time
+            algorithm           rounds  sent  × lower bound  busiest link  waiting   time
         ▸   ring                    14  56 B        1          56 B        0  14 µs
             bidirectional-ring       8  56 B        1          32 B        0   8 µs
             line                    14  64 B     1.14          32 B        0  14 µs
@@ -60,15 +60,17 @@ TABLES = [
         with 1 µs and 45 GB/s per link
         8 µs by formula, bound by latency: a
           ring of 8 along i, both directions:
-          twice 7/8 of 32 B over 2 × 45 GB/s; or
-          twice 4 hops of 1 µs, if longer
+          twice 7/8 of 32 B over 2 × 45 GB/s; at
+          least twice 4 hops of 1 µs
 
-        ▸  ring  14 rounds  56 B sent (1× least)
+        ▸  ring  14 rounds
+          56 B sent (1× lower bound)
           56 B on a link  14 µs
         bidirectional-ring  8 rounds
-          56 B sent (1× least)  32 B on a link
-          8 µs
-        line  14 rounds  64 B sent (1.14× least)
+          56 B sent (1× lower bound)
+          32 B on a link  8 µs
+        line  14 rounds
+          64 B sent (1.14× lower bound)
         """,
     ),
 ]
@@ -106,7 +108,7 @@ def test_one_algorithm_can_be_both_chosen_and_fastest(run_of: RunOf) -> None:
 
 def test_nothing_to_send_needs_no_ratio(run_of: RunOf) -> None:
     text = compared(run_of("psum", "i=1", (1, 2)), 96)
-    assert "▸  ring                     0   0 B                    0 B        0   0 s" in text
+    assert "▸  ring                     0   0 B                          0 B        0   0 s" in text
 
 
 def test_links_are_stated(run_of: RunOf) -> None:

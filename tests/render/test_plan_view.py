@@ -104,8 +104,8 @@ EXPLANATIONS = [
             65,536 bytes = 98,304.
             a ring of 4 along Y, both
             directions: twice 3/4 of 64 KiB over
-            2 × 45 GB/s; or twice 2 hops of
-            1 µs, if longer
+            2 × 45 GB/s; at least twice 2 hops
+            of 1 µs
          1 collective; each device sends
          98,304 bytes (96 KiB)
          The work is divided as the given arrays
@@ -163,7 +163,7 @@ EXPLANATIONS = [
          2  all_gather H1 over X  → H1[b, y_Y]              64 B sent      1 µs  latency
             Every device along X needs all of H1's b, as the next einsum is given H1 sharded along y over Y:
             gather its 2 shards of 4 into 8; each device sends 1/2 of 128 bytes = 64.
-            two along X: 1/2 of 128 B over 45 GB/s; or 1 hop of 1 µs, if longer
+            two along X: 1/2 of 128 B over 45 GB/s; at least 1 hop of 1 µs
          3  slice H1 over X       → H1[b_X, y_Y]                       in place
             To shard Out along b over X, each device keeps its own 1/2 of b (4); it already holds it, so
             nothing is sent.
@@ -173,8 +173,8 @@ EXPLANATIONS = [
          5  psum Out over Y       → Out[b_X, z]            768 B sent      4 µs  latency
             Each of the 4 devices along Y holds a partial sum of Out: they are added, and every device gets
             the total; each sends 2×3/4 of 512 bytes = 768.
-            a ring of 4 along Y, both directions: twice 3/4 of 512 B over 2 × 45 GB/s; or twice 2 hops of
-            1 µs, if longer
+            a ring of 4 along Y, both directions: twice 3/4 of 512 B over 2 × 45 GB/s; at least twice 2 hops
+            of 1 µs
          2 collectives; each device sends 832 bytes
         """,
     ),

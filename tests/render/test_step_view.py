@@ -70,7 +70,7 @@ def test_the_other_algorithms_and_the_formula_stand_at_the_end_of_the_long_page(
         Others: bidirectional-ring 2 rounds, 12 B; line 3 rounds, 20 B; recursive-doubling 2 rounds, 12 B;
         bruck 2 rounds, 12 B; direct 1 round, 12 B.
         2 µs by formula, bound by latency: a ring of 4 along i, both directions: 3/4 of 16 B over 2 ×
-          45 GB/s; or 2 hops of 1 µs, if longer
+          45 GB/s; at least 2 hops of 1 µs
         """
     lines = step_view(run_of("all_gather", "i=4", (3, 9, 5, 2)), 100, PLAIN, verbose=True)
     assert "\n".join(line.plain for line in lines).endswith(dedent(expected).rstrip("\n"))

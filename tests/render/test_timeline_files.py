@@ -20,12 +20,15 @@ def subject(*timelines, title: str = "layer", command: str = "") -> Subject:
     return Subject(timelines, title, command)
 
 
-def test_a_picture_has_the_chart_and_its_causes() -> None:
+def test_a_picture_has_the_chart_alone_and_a_page_its_causes() -> None:
     picture = svg(subject(LAYER))
     words = "\n".join(text.text or "" for text in ElementTree.fromstring(picture).iter(f"{SVG}text"))
     words = words.replace("\xa0", " ")
-    for each in ("compute", "HBM copies", "X", "Y", "memory", "peak 13 GiB", "×4 while.1", "critical path"):
+    for each in ("compute", "HBM copies", "X", "Y", "memory", "peak 13 GiB", "×4 while.1"):
         assert each in words
+    assert words.count("critical path") == 1  # its lane
+    assert "largest savings" not in words
+    assert "largest savings" in pictures.html(subject(LAYER))
     assert not re.search(r"(href|src|url)\s*[=(]\s*[\"']?http", picture)
 
 
@@ -46,7 +49,7 @@ def test_names_are_escaped() -> None:
 def test_a_page_tells_what_the_terminal_does() -> None:
     page = pictures.html(subject(LAYER, LAYER, title="two of them", command="shardviz hlo layer.txt --time"))
     assert page.count("<h2") == 2
-    assert page.count("critical path") == 4
+    assert page.count("critical path") == 6
     assert not re.search(r"(href|src)=|https?://", re.sub(r"xmlns\S+", "", page))
 
 

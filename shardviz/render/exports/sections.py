@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.errors import QuestionError
+from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import Plan
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import Sweep, price
@@ -31,6 +32,13 @@ from shardviz.render.plan_pages import (
 from shardviz.render.plan_view import case_lines, meaning_lines, step_lines, totals
 from shardviz.reports.trials import TrialTable
 from shardviz.sharding import Layout
+
+with LazyImports():
+    from shardviz.render import sweep_view
+    from shardviz.render.programs import program_view
+    from shardviz.render.rounds import player, step_notes, step_view
+    from shardviz.render.times import gantt, report
+    from shardviz.stepping import collective_run
 
 if TYPE_CHECKING:
     from shardviz.stepping.collective_run import CollectiveRun
@@ -59,26 +67,19 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
         return _rounds(subject.run, width, palette)
     shown, placed = subject.shown, subject.placed
     if isinstance(shown, Sweep):
-        from shardviz.render.sweep_view import sweep_view
-
-        return [Section("Cost over sizes", sweep_view(shown, width, palette))]
+        return [Section("Cost over sizes", sweep_view.sweep_view(shown, width, palette))]
     if isinstance(shown, TrialTable):
-        from shardviz.render.programs.program_view import trials_view
-
-        return [Section("Combinations", trials_view(shown, width))]
+        return [Section("Combinations", program_view.trials_view(shown, width))]
     if isinstance(shown, tuple):
-        from shardviz.render.times.gantt import FIGURED, first_column, picture_lines
-        from shardviz.render.times.report import cause_lines, total_lines
-
         # All charts are on one scale.
         limit = max(timeline.drawn_seconds for timeline in shown)
-        left = max(first_column(timeline, width) for timeline in shown)
+        scale = limit, max(gantt.first_column(timeline, width) for timeline in shown)
         charts = []
         for timeline in shown:
-            lines = [*total_lines(timeline, width, palette, with_parts=width < FIGURED), Text()]
-            lines += picture_lines(timeline, width, palette, limit, left)
-            lines += cause_lines(timeline, width, palette)
-            charts.append(Section(f"{timeline.title} on {timeline.machine}", lines))
+            lines, more = (
+                report.timeline_view(timeline, width, palette, each, scale) for each in (False, True)
+            )
+            charts.append(Section(f"{timeline.title} on {timeline.machine}", lines, more))
         return charts
     if isinstance(shown, Layout):
         return [Section("Layout", layout_view(shown, width, palette))]
@@ -105,17 +106,12 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
 def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:
     """The collective, then a part before any round and one after each. Devices are boxes joined by their
     links, or, where these do not fit the page, what `step --round` prints."""
-    # Only rounds need numpy, which takes long to load.
-    from shardviz.render.rounds import step_notes
-    from shardviz.render.rounds.player import PlayerPage
-    from shardviz.render.rounds.step_view import one_round
-    from shardviz.stepping.collective_run import prepare_run
-
     last = run.schedule.rounds
     if last > MAX_ROUNDS:
         problem = f"{run.schedule.algorithm} has {last:,} rounds; a picture shows up to {MAX_ROUNDS}"
         raise QuestionError(problem, "use a smaller mesh, or an algorithm with fewer rounds")
-    page = PlayerPage(prepare_run(run.question, run.links), "devices", 0, width, TALL, palette, "", verdict=0)
+    prepared = collective_run.prepare_run(run.question, run.links)
+    page = player.PlayerPage(prepared, "devices", 0, width, TALL, palette, "", verdict=0)
     frames: list[list[Text]] = []
     for number in range(last + 1):
         drawn = page.canvas(number)
@@ -131,6 +127,6 @@ def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:
         head, rounds = frames[0][:1], [frame[1:] for frame in frames]
     else:
         head = step_notes.headline(run, width, palette)
-        rounds = [one_round(run, number, width, palette) for number in range(last + 1)]
+        rounds = [step_view.one_round(run, number, width, palette) for number in range(last + 1)]
     names = ["Before any round", *(f"Round {number} of {last}" for number in range(1, last + 1))]
     return [Section("Collective", head), *map(Section, names, rounds)]

@@ -123,7 +123,7 @@ def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
 
 MAX_GROUP = 4096
 """Members of a group beyond which only `--compare` looks at the other algorithms."""
-HEADINGS = ("", "algorithm", ">rounds", ">sent", ">× least", ">busiest link", ">waiting", ">time")
+HEADINGS = ("", "algorithm", ">rounds", ">sent", ">× lower bound", ">busiest link", ">waiting", ">time")
 CHOSEN = "▸"
 
 
@@ -209,7 +209,7 @@ def comparison_view(run: CollectiveRun, width: int, palette: Palette) -> list[Te
         named = []
         for row, cells in zip(able, rows, strict=True):
             _, sent, ratio, busiest, waiting, _ = (cell.plain for cell in cells[2:])
-            told = [plural(row.rounds, "round"), f"{sent} sent" + f" ({ratio}× least)" * bool(ratio)]
+            told = [plural(row.rounds, "round"), f"{sent} sent" + f" ({ratio}× lower bound)" * bool(ratio)]
             told += [f"{busiest} on a link", *[f"{waiting} waiting"] * (waiting != "0")]
             named.append([*cells[:2], *map(Text, told), cells[-1]])
         lines = records(named, width)
@@ -231,7 +231,7 @@ def algorithm_lines(run: CollectiveRun, width: int) -> tuple[Text, list[Text]]:
     """Headings, and a line for each algorithm that can do it: the columns that fit, the time in any case."""
     starred = _starred(run)
     rows = [_cells(run, row, row.algorithm in starred) for row in _able(run.rows)]
-    _, *without = giving_way("× least", "busiest link", "waiting", "rounds", "sent")
+    _, *without = giving_way("× lower bound", "busiest link", "waiting", "rounds", "sent")
     lines = columns(rows, width, 0, HEADINGS, without)
     return (Text(), [row[1] for row in rows]) if lines is None else (lines[0], lines[1:])
 

@@ -27,6 +27,8 @@ from shardviz.reports.program_report import TargetTimes, TimesAnswer
 from shardviz.timeline.program_timeline import Estimate, ProgramTimeline, TimedOp
 from shardviz.units import exact_bytes, human_bytes, percent, seconds
 
+Scale = tuple[float, int]
+"""The seconds that a chart has at least, and its first column."""
 ESTIMATES: dict[Estimate, str] = {
     "compiler": "the compiler's own cycles",
     "roofline": "a roofline",
@@ -37,10 +39,10 @@ ESTIMATES: dict[Estimate, str] = {
 
 
 def timeline_view(
-    timeline: ProgramTimeline, width: int, palette: Palette, verbose: bool = False
+    timeline: ProgramTimeline, width: int, palette: Palette, verbose: bool = False, scale: Scale = (0, 0)
 ) -> list[Text]:
     """A timeline's total, largest saving, chart and assumptions; `verbose` has all causes and the memory."""
-    chart = picture_lines(timeline, width, palette)
+    chart = picture_lines(timeline, width, palette, *scale)
     return [
         *total_lines(timeline, width, palette, with_parts=not chart or width < FIGURED),
         *sentences([saving.message for saving in timeline.savings[: not verbose]], width, 2),

@@ -135,27 +135,25 @@ class ShardingsDialog(FilteredList):
             self.describe(Text("\n".join(words).strip()))
             return
         room = self.size.width - 8
-        first = [group[0] for group in answer.alike]
-        lines, columns = search_view.found_rows(first, room, self.palette)
+        lines, columns = search_view.found_rows([first for first, *_ in answer.alike], room, self.palette)
         if self.size.height >= HIGH:
             self._columns = columns
-        self.show_table(lines, first)
+        self.show_table(lines, answer.alike)
 
     def about(self, row: ListRow) -> Text:
         assert self._answer is not None
         width = min(self.query_one("#choice").content_size.width, READABLE)
-        told = enumerate(self._answer.alike, 1)
-        number, group = next((number, group) for number, group in told if group[0] is row.value)
-        given = self._answer, row.value, width, self.palette, self._columns
-        lines = search_view.sharding_lines(*given, number=number)
-        lines += sentence(search_view.same_words(group), width, lead="the same: ") if group[1:] else []
+        same = search_view.same_words(row.value)
+        lines = search_view.sharding_lines(self._answer, row.value[0], width, self.palette, self._columns)
+        lines += sentence(same, width, lead="the same: ") if same else []
         return Text("\n").join(lines)
 
     def leave_with(self, row: ListRow) -> None:
         assert self._answer is not None
-        mesh = mesh_ranking.shown_mesh(self._answer.question, row.value)
-        form = with_shardings(self.subject.shown, mesh, dict(row.value.specs))
-        self.dismiss(replace(form, optimizer=str(row.value.optimizer or form.optimizer)))
+        first = row.value[0]
+        mesh = mesh_ranking.shown_mesh(self._answer.question, first)
+        form = with_shardings(self.subject.shown, mesh, dict(first.specs))
+        self.dismiss(replace(form, optimizer=str(first.optimizer or form.optimizer)))
 
 
 class RankingDialog(FilteredList):
