@@ -112,9 +112,7 @@ def summary(
         () if mesh is None else tuple(mesh.shape.items()),
         "" if timeline is None else timeline.machine,
         _sorted(map(_line, alike(report.entries, by_schedule=False))),
-        None if timeline is None else _three_digits(timeline.seconds),
-        memory,
-        tuple(lines),
+        *(None if timeline is None else _three_digits(timeline.seconds), memory, tuple(lines)),
     )
 
 
@@ -151,19 +149,9 @@ def _line(group: AlikeEntries) -> SummaryLine:
     if one.arrays > 1:
         shape += f" × {one.arrays}"
     overlapped = sum(entry.runs or 1 for entry in group.entries if entry.collective.overlapped)
-    return SummaryLine(
-        one.op,
-        one.axes,
-        group.first.phase,
-        group.name,
-        shape,
-        group.runs,
-        one.bytes,
-        one.wire_bytes,
-        overlapped,
-        any(entry.runs != 1 for entry in group.entries),
-        one.source,
-    )
+    in_loop = any(entry.runs != 1 for entry in group.entries)
+    figures = group.runs, one.bytes, one.wire_bytes, overlapped, in_loop
+    return SummaryLine(one.op, one.axes, group.first.phase, group.name, shape, *figures, one.source)
 
 
 def _sorted(lines: Iterable[SummaryLine]) -> tuple[SummaryLine, ...]:

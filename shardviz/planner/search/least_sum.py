@@ -184,8 +184,7 @@ def _within(factors: Iterable[Factor], left: Mapping[str, Numbers]) -> Iterator[
 class _Neighbour:
     """A variable in all its stars: `table` has the rows of one star after the other, from `begins` on, in
     which values of the middles cost as much with each of its own; `at` are the places of these values, row
-    after row, from `starts` on. `price` has what its own values cost by star, `low` the least of both by row.
-    """
+    after row, from `starts` on. `price` is that of its own values by star, `low` the least of both by row."""
 
     def __init__(self, table: Table, stars: Numbers, at: Numbers, rows: Numbers, price: Table) -> None:
         order = np.argsort(rows, kind="stable")
@@ -235,11 +234,6 @@ class DualBounds:
             own = left[name] if rows is None else rows[left[name]]
             if not others:
                 single[name] += np.minimum(table[own], most)
-            # Of a variable with one value a table is over the other alone.
-            elif len(own) == 1:
-                single[others[0]] += np.minimum(table[own[0], left[others[0]]], most)
-            elif len(left[others[0]]) == 1:
-                single[name] += np.minimum(table[own, left[others[0]][0]], most)
             else:
                 tables = joint.setdefault(others[0], {}).setdefault(name, [])
                 tables.append((table[:, left[others[0]]], own))
