@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 MAX_ENTRIES = 6_000_000
 """Entries of a table on the way: some 50 megabytes."""
-SWEEPS = (1, 2, 4, 8, 16, 32)
+SWEEPS = (1, 2, 4, 8, 16, 32, 64)
 """Rounds of better prices, until a sum meets the bound or few enough values are left."""
 SMALL = 1_000_000
 """Entries of a table that are few enough not to look for better prices first."""
