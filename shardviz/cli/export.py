@@ -67,7 +67,8 @@ def command(
         return _site(words[words[:1] == ("lesson",) :], output, force)
     if bool(words) == (shared is not None):
         hint = "write for example: shardviz export python explain 'bd,df->bf' --specs 'XY,Y_->X_'"
-        raise QuestionError("give either a command or a share string, not both", hint)
+        beside = ", not both" if words else ""
+        raise QuestionError(f"give either a command or a share string{beside}", hint)
     path = None if output is None else new_path(output, force)
     if shared is None:
         subject, width = subject_of_words(ctx, words, part)

@@ -185,6 +185,8 @@ def _check(texts: Sequence[str], as_json: bool) -> int:
 
 def _watch(lesson: Lesson, name: str, output: CommandOutput) -> int:
     """Check a file now and at every save, and keep its text as progress; without a terminal, once."""
+    if not name.endswith(".py"):
+        raise QuestionError(f"{quote(name)} is not a Python file", "its name ends in .py, such as ring.py")
     file, progress, fails = writing.SavedFile(target_path(name), writing.starter_file(lesson)), load(), 0
     notes = [progress.notice, "" if file.path.exists() else f"{quote(name)} is new: it has the task"]
     for note in filter(None, notes):

@@ -107,6 +107,7 @@ CASES = [
         "names 1 device, but the mesh X=2,Y=4 has 8",
         "name each device once",
     ),
+    (("lesson", "7", "--watch", "ring"), "'ring' is not a Python file", "ends in .py"),
     (("lesson", "4", "--grade", "a" * 300), "there is no folder 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaa…a", "name"),
     ((*EXPLAIN, "--limit", "1.5"), "'--limit': '1.5' is not a valid whole number", "--help"),
     ((*EXPLAIN, "--timeout", "nan"), "'--timeout': 'nan' is not a valid number of seconds", "--help"),
