@@ -24,7 +24,7 @@ from shardviz.api.shown import Shown, TimelineReport
 from shardviz.documents.fields import KINDS
 from shardviz.documents.plans import ranking_document, search_document
 from shardviz.documents.programs import explain_document
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, quote
 from shardviz.forms.form import ProblemForm
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.numbers import parse_sizes
@@ -147,6 +147,8 @@ def problem_of(
     **options: Any,
 ) -> Problem:
     """The problem in the words of Python; `options` are those of `plans.problem_of`, which raises."""
+    if not isinstance(einsum, str):
+        raise QuestionError(f"{quote(repr(einsum))} is not an einsum", "give text such as 'bd,df->bf'")
     text, meshes, known_sizes, dtypes = given_arrays(einsum, specs)
     asked = as_mesh(next(iter(meshes), ProblemForm.mesh) if mesh is None else mesh, device_order)
     for other in map(as_mesh, meshes):

@@ -125,7 +125,7 @@ def checkpoint(
     dtype: str | None,
     output: CommandOutput,
 ) -> None:
-    """List the arrays of a checkpoint of Orbax: shape, dtype, saved spec and bytes per device.
+    """List the arrays of an Orbax checkpoint: shape, dtype, saved spec and bytes per device.
 
     FOLDER has _METADATA, or steps that do; the newest step is read. With --mesh or --rules: what each device
     needs when it is restored so, what it held of that when it was saved, and the bytes of the stored pieces

@@ -171,15 +171,15 @@ def _folder(text: str) -> Path:
     if path.name.endswith((METADATA, SHARDING)):
         path = path.parent
     if not is_folder(path):
-        raise ModelFileError(str(path), "", "there is no such folder", "give a checkpoint of Orbax")
+        raise ModelFileError(str(path), "", "there is no such folder", "give an Orbax checkpoint")
     steps = defaultdict(list)
     for depth in ("", "*/", "*/*/"):
         for file in path.glob(f"{depth}{METADATA}"):
             step = file.relative_to(path).parts[0]
             steps[tuple(map(int, _NUMBER.findall(step)))].append(file.parent)
     if not steps:
-        hint = f"give a folder of Orbax, which has {METADATA}"
-        raise ModelFileError(str(path), "", "it has no checkpoint of Orbax", hint)
+        hint = f"give the folder of one, which has {METADATA}"
+        raise ModelFileError(str(path), "", "it has no Orbax checkpoint", hint)
     newest, *others = sorted(steps[max(steps)])
     if others:
         problem = f"{quote(str(path))} has {1 + len(others)} items"

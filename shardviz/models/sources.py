@@ -49,7 +49,7 @@ def read_model(text: str) -> Model:
         files = [*sorted(path.glob(f"*{INDEX}")), *sorted(path.glob(f"*{WEIGHTS}")), path / CONFIG]
         if not files[0].is_file():
             reason = f"it has no {CONFIG} and no {WEIGHTS} file"
-            hint = "give another; shardviz checkpoint reads those of Orbax"
+            hint = "give another; shardviz checkpoint reads Orbax checkpoints"
             raise ModelFileError(str(path), "", reason, hint)
         return replace(_of_file(files[0]), name=path.resolve().name)
     if _REPOSITORY.fullmatch(name) and not is_there(path):

@@ -134,6 +134,7 @@ def test_a_default_target_that_cannot_hold_the_mesh_says_so():
     ("options", "message"),
     [
         ({}, "the arrays have no specs"),
+        ({"einsum": None}, "'None' is not an einsum"),
         ({"specs": "XY,Y_", "mesh": 8}, "'8' is not a mesh"),
         ({"specs": "XY,Y_", "device_order": [0, 1]}, "the device order names 2 devices"),
         ({"specs": "XY,Y_", "sizes": {"b": "many"}}, "many"),
@@ -144,7 +145,7 @@ def test_a_default_target_that_cannot_hold_the_mesh_says_so():
 )
 def test_bad_questions(options, message):
     with pytest.raises(QuestionError, match=re.escape(message)) as raised:
-        shardviz.explain(EINSUM, **options)
+        shardviz.explain(**{"einsum": EINSUM} | options)
     assert raised.value.hint
 
 

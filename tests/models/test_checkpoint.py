@@ -130,7 +130,7 @@ def test_damaged_files(
 
 def test_folders_without_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, error in (
-        (tmp_path, "it has no checkpoint of Orbax"),
+        (tmp_path, "it has no Orbax checkpoint"),
         ("gs://b/c", "it is not on this machine"),
     ):
         assert run(["checkpoint", str(name)]) == 2

@@ -43,7 +43,7 @@ with LazyImports():
 
 HELP = (
     "A compiled program (HLO, StableHLO, Shardy), a folder of XLA's dumps, a function of a Python file, a "
-    "report of --save, a profile of jax.profiler, a checkpoint of Orbax, a model's config.json or "
+    "report of --save, a profile of jax.profiler, an Orbax checkpoint, a model's config.json or "
     "safetensors, a machine's TOML file, with options after it as after its command; or a sharding in any "
     "notation, a shardviz command line, a string that somebody has sent."
 )
