@@ -18,6 +18,8 @@ from shardviz.planner.plan import Plan
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem.reading import problem_from_text
+from shardviz.planner.problem.training import Training
+from shardviz.planner.training import with_backward
 from shardviz.sharding import Layout, PartitionSpec
 from shardviz.stepping.collective_matmul import matmul_of_step
 from shardviz.stepping.collective_run import compare_with_jax, run_on
@@ -82,6 +84,21 @@ def test_a_halo_is_sent_as_a_vector_over_its_axes():
     question = question_of_step(made, 1)
     assert question.layout.array.shape == (4 * 4 * 3 * 8,)
     assert question.spec == "P('seq')"
+
+
+def test_what_rows_weigh_is_scattered_as_a_vector_of_sums():
+    """In the backward pass each of 4 devices has a part of the sum of each of 4 × 2 × 16 rows."""
+    program = "O = attention(Q[b,t,n,h], K[b,s,n,h], V[b,s,n,h])"
+    specs, sizes = "K=_ Y _ _,V=_ Y _ _,O=_ _ _ _", "b=2,t=1,s=8192,n=16,h=128"
+    forward = problem_from_text(program, mesh=parse_mesh("Y=4"), specs=specs, sizes=sizes)
+    made = plan(with_backward(forward, Training("none")))
+    number, step = next(each for each in enumerate(made.steps, 1) if each[1].op == "psum_scatter")
+    question = question_of_step(made, number)
+    assert (step.array, question.layout.array.shape) == ("dQ", (4 * 2 * 16,))
+    assert question.spec == "P(None, unreduced={'Y'})"
+    frames = Frames(question.schedule, question.operation, question.layout.mesh, question.shards)
+    assert question.operation.name == "psum_scatter"
+    assert {frames.after.shape[-1]} == {2 * 16}
 
 
 @pytest.mark.parametrize(
