@@ -51,7 +51,7 @@ def test_the_child_loads_no_other_room():
     # What runs collectives is loaded when that is asked first.
     assert "shardviz.compiler.child.collective" not in loaded
     rooms = {name.split(".")[1] for name in loaded if name.startswith("shardviz.")}
-    assert rooms == {*PACKAGE, "sharding", "compiler", "targets", "reports"}
+    assert rooms == {*PACKAGE, "garbage", "sharding", "compiler", "targets", "reports"}
 
 
 def test_an_unknown_name_of_the_room():
