@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, permutations, product
+from itertools import chain, islice, permutations, product
 
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.plan import Step
@@ -79,7 +79,7 @@ class WorkSplits:
         self._part, self._axes, self._places = part, axes, places
         self._orders = orders or self._every_order
         self._function = FUNCTIONS[part.function]
-        self._sizes, self._merged = part.sizes, dict(part.merged)
+        self._sizes, self._summed, self._merged = part.sizes, part.summed, dict(part.merged)
         self._is_wide = len(axes) > most
         self._shards, _ = shared_positions(part) or ("", 0)
         # With halos the keys of attention may be split as its queries are; other functions have one sequence.
@@ -207,9 +207,10 @@ class WorkSplits:
         )
         # Of keys that are split as their queries are no device has a part of a sum.
         own = {self._follower, self._shards} if self._follower in assignment else set()
-        summed = [axis for dim in self._part.summed if dim not in own for axis in assignment.get(dim, ())]
-        largest = tuple(axis for axis in self._axes if axis in summed and self._function.takes_largest)
-        left = {*summed, *(axis for own in kept for axis in own)}.difference(largest)
+        summed = [axis for dim in self._summed if dim not in own for axis in assignment.get(dim, ())]
+        compared = summed if self._function.takes_largest else ()
+        largest = tuple(axis for axis in self._axes if axis in compared) if compared else ()
+        left = {*summed, *chain(*kept)}.difference(largest)
         result = tuple([assignment.get(dim, ()) for dim in einsum.result])
         return WorkSplit(assignment, operands, (result, tuple(sorted(left))), largest)
 
