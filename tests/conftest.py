@@ -20,21 +20,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.assertion import rewrite
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis.internal.conjecture import providers
 
 from shardviz import garbage
 from shardviz.api import shared_worker
 from shardviz.compiler import Cancelled, Worker, child_process, worker as worker_client
 from shardviz.compiler.worker_process import WorkerProcess
+from shardviz.planner.plan import Plan
+from shardviz.planner.planner import Planner
+from shardviz.planner.problem import Problem
 from shardviz.targets import ProcessName, older_than
 from tests.forked_files import ForkServer
 
-# Eight simulated devices.
-_DEVICES = "--xla_force_host_platform_device_count=8"
+# Eight simulated devices; and code that runs once need not be fast, but soon there.
+_FLAGS = ["--xla_force_host_platform_device_count=8", "--xla_backend_optimization_level=0"]
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = " ".join(
-    [flag for flag in os.environ.get("XLA_FLAGS", "").split() if "device_count" not in flag] + [_DEVICES]
+    [flag for flag in os.environ.get("XLA_FLAGS", "").split() if "device_count" not in flag] + _FLAGS
 )
 
 # Else each of the many processes of the tests would compile all that it imports anew.
@@ -74,6 +79,25 @@ def examples(count: int) -> settings:
 def pytest_configure(config: pytest.Config) -> None:
     """Before the tests are imported: `@settings` begins with the profile that is loaded by then."""
     settings.load_profile("new examples" if _has_new_examples(config) else "same examples")
+    if not _has_new_examples(config):
+        # Constants of all modules that are loaded by then: to find them takes seconds, and with them the
+        # examples are others where other tests ran before.
+        none = providers._local_constants
+        vars(providers)["_get_local_constants"] = lambda: none
+    if shared := getattr(config, "workerinput", None):
+        _compile_tests(config, int(shared["workerid"].removeprefix("gw")), shared["workercount"])
+
+
+def _compile_tests(config: pytest.Config, number: int, processes: int) -> None:
+    """Compile one file of tests in so many, from that number on, where that was not done yet: each process of
+    a run imports them all, in the same order, and would rewrite their `assert` as the others just do."""
+    state = config.stash[rewrite.assertstate_key]
+    for path in sorted(Path(__file__).parent.rglob("test_*.py"))[number::processes]:
+        compiled = rewrite.get_cache_dir(path) / (path.stem + rewrite.PYC_TAIL)
+        if not compiled.exists():
+            compiled.parent.mkdir(exist_ok=True)
+            source, code = rewrite._rewrite_test(path, config)
+            rewrite._write_pyc(state, code, source, compiled)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -192,8 +216,27 @@ def documents_keep_to_their_schemas() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def plans_are_made_once() -> Iterator[None]:
+    """Many tests look at one plan: it is made for the first of them. The planner's own tests plan anew."""
+    plans: dict[tuple[object, ...], Plan] = {}
+
+    def kept(self: Planner, problem: Problem) -> Plan:
+        key = (self.mesh, self.placed, self.objective, self.anywhere, self.is_bounded, problem)
+        if key not in plans:
+            plans[key] = OWN_PLAN(self, problem)
+        return plans[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Planner, "plan", kept)
+        yield
+
+
+OWN_PLAN = Planner.plan
+
+
 @pytest.fixture(scope="session")
-def worker() -> Iterator[Worker]:
+def worker(processes_are_forks: None) -> Iterator[Worker]:  # noqa: ARG001 - it ends before what forks
     """The compilers of this test process: loading JAX is most of what a question costs."""
     with Worker() as shared:
         yield shared
@@ -226,8 +269,8 @@ def everybody_asks_the_same_compilers(worker: Worker) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def files_run_in_forks() -> Iterator[None]:
-    """Users' files run in forks of one process that has loaded JAX."""
+def processes_are_forks() -> Iterator[None]:
+    """Users' files and compilers run in forks of one process that has loaded JAX."""
     server = ForkServer()
     with pytest.MonkeyPatch.context() as patch, closing(server):
         patch.setattr(child_process, "subprocess", server.subprocess)

@@ -1,4 +1,4 @@
-"""Processes of users' files that have loaded JAX already: forks of one process, for which this is the script.
+"""Users' files and compilers with JAX loaded already: forks of one process, for which this is the script.
 
 Each is what `ChildProcess` would start, in its folder, with its environment and in a session of its own, but
 for the second that loading JAX takes. No device was asked for before the fork.
@@ -41,7 +41,7 @@ class Fork:
             raise subprocess.TimeoutExpired("a fork", timeout or 0)
         with self._lock:
             if self.returncode is None:
-                self.returncode = int(os.read(self._status, 16))
+                self.returncode = int(os.read(self._status, 16) or -signal.SIGKILL)
                 os.close(self._status)
         return self.returncode
 
@@ -58,8 +58,8 @@ def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class ForkServer:
-    """The process that forks, which starts when it is first asked. What it is not for is started anew: other
-    processes than those of files, and those in which Python or JAX would load otherwise."""
+    """The process that forks, which starts when it is first asked. What it is not for is started anew: those
+    that use real devices or are in a job, and those in which Python or JAX would load otherwise."""
 
     def __init__(self) -> None:
         self._environment = dict(os.environ)
@@ -70,14 +70,15 @@ class ForkServer:
 
     def _popen(self, words: Sequence[str], *, env: Mapping[str, str], **options: Any) -> Any:
         is_usual = _read_at_start(env) == _read_at_start(self._environment)
-        if words[-2:] != [COMPILERS_CHILD, "file"] or not is_usual:
+        *_, module, name = words
+        if module != COMPILERS_CHILD or name == "real" or not is_usual:
             return subprocess.Popen(words, env=env, **options)
         with self._lock:
             control = self._control = self._control or self._started()
             output = options["stdout"]
             read, write = os.pipe() if output == subprocess.PIPE else (None, output)
             status, ended = os.pipe()
-            asked = json.dumps([str(Path.cwd()), dict(env)]).encode()
+            asked = json.dumps([name, str(Path.cwd()), dict(env)]).encode()
             assert len(asked) < _MAX_BYTES
             socket.send_fds(control, [asked], [*options["pass_fds"], write, ended])
             os.close(ended)
@@ -113,10 +114,13 @@ def _serve(control: socket.socket) -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             fork = os.fork()
             if not fork:
+                os.setsid()  # before anybody knows of it, who may kill all that it starts
+                control.send(str(os.getpid()).encode())
                 control.close()
-                _become(*json.loads(asked), *descriptors)
-                child.main(*descriptors[:2], "file")
-            control.send(str(fork).encode())
+                name, *place = json.loads(asked)
+                _become(*place, *descriptors)
+                child.main(*descriptors[:2], name)
+                os._exit(0)
             for descriptor in descriptors[:-1]:
                 os.close(descriptor)
             code = os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1])
@@ -129,7 +133,6 @@ def _serve(control: socket.socket) -> None:
 def _become(folder: str, environment: Mapping[str, str], *descriptors: int) -> None:
     """The process that `ChildProcess` would have started."""
     *_, output, ended = descriptors
-    os.setsid()
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     os.chdir(folder)
     os.environ.clear()

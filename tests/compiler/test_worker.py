@@ -14,6 +14,7 @@ from shardviz.compiler import Cancelled, Worker
 from shardviz.errors import CompilerError
 from shardviz.targets import OLDEST_JAX, TARGETS, pip
 
+pytestmark = pytest.mark.usefixtures("own_compilers")
 SHARDY, CPU = TARGETS["shardy"], TARGETS["cpu"]
 SMALL = "b=8,d=64,f=64"
 

@@ -54,6 +54,7 @@ def without_extras(monkeypatch):
         (H100, "h100:8 needs the GPU compiler, JAX's CUDA plugin, which is not installed", "jax[cuda12]"),
     ],
 )
+@pytest.mark.usefixtures("own_compilers")
 def test_a_missing_extra_says_what_installs_it(matmul, target, error, hint):
     with Worker() as worker:
         worker.start(target)
@@ -64,6 +65,7 @@ def test_a_missing_extra_says_what_installs_it(matmul, target, error, hint):
 
 
 @pytest.mark.usefixtures("without_extras")
+@pytest.mark.usefixtures("own_compilers")
 def test_where_an_extra_does_not_exist(matmul, monkeypatch):
     monkeypatch.setattr("shardviz.targets.this_machine", lambda: ("darwin", "arm64"))
     with Worker() as worker:
@@ -100,6 +102,7 @@ def test_a_compiler_that_dies_leaves_its_signal_and_last_words(matmul):
     assert "SIGFPE" in caught.value.log
 
 
+@pytest.mark.usefixtures("own_compilers")
 def test_a_flag_that_libtpu_does_not_know_is_whose_variable_it_is(matmul, monkeypatch):
     monkeypatch.setenv("LIBTPU_INIT_ARGS", "--bogus_flag=1")
     with Worker() as worker, pytest.raises(CompilerError) as caught:
@@ -116,6 +119,7 @@ def test_a_tpu_compiler_over_the_time_limit_is_stopped(capsys):
     assert "the v5e:2x4 compiler took longer than 0.05 s while importing jax and was stopped" in error
 
 
+@pytest.mark.usefixtures("own_compilers")
 def test_a_time_limit_that_is_over_before_the_process_is_there_counts(matmul, monkeypatch):
     start = WorkerProcess._start
 

@@ -5,10 +5,11 @@ import pytest
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.links import Dimension, LinkSpec
 from shardviz.hardware.machine import AxisRings, Machine, place_mesh
-from shardviz.planner.planner import plan
+from shardviz.planner.planner import Planner, plan
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
+from tests.conftest import OWN_PLAN
 
 FIGURES = {
     "v5e": DeviceFigures((("bf16", 1.97e14), ("s8", 3.94e14)), 16 * 10**9, 15 * 2**30, 8.2e11),
@@ -44,3 +45,9 @@ def priced():
         return price(plan(problem), _placed(mesh, **machine))
 
     return cost
+
+
+@pytest.fixture(autouse=True)
+def every_plan_is_made_anew(monkeypatch):
+    """Also one that another test has asked for."""
+    monkeypatch.setattr(Planner, "plan", OWN_PLAN)
