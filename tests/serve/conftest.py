@@ -149,7 +149,8 @@ def descendants(pid):
 
 def visitors(pid):
     """The same of a server, without the process that forks visitors' and is there before them."""
-    return descendants(pid) - {min(descendants(pid), default=0)}
+    found = descendants(pid)
+    return found - {min(found, default=0)}
 
 
 def until(condition):

@@ -75,8 +75,10 @@ resolve.planned = planning.planned = cache(resolve.planned)
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SIZES = {"small": (40, 15), "usual": (80, 24), "wide": (120, 36)}
 """The sizes at which every screen is looked at."""
-PATIENCE = 2000
+PATIENCE = 600
 """Looks at a condition before a test gives up; each lets the application do all that waits."""
+OFTEN_S, SELDOM_S = 0.01, 0.1
+"""Between the first looks, and between later ones: most draw the whole screen, beside a compiler at work."""
 
 Script = Callable[[Pilot], Awaitable[None]]
 
@@ -125,11 +127,11 @@ def drive(
 async def until(pilot: Pilot, condition: Callable[[], object]) -> None:
     """Let the application go on until a condition holds, and then do what waits: a screen that has just come
     is not drawn yet."""
-    for _ in range(PATIENCE):
+    for look in range(PATIENCE):
         if condition():
             await pilot.pause()
             return
-        await pilot.pause(0.01)
+        await pilot.pause(min(OFTEN_S * 1.1**look, SELDOM_S))
     raise AssertionError(f"never came to be:\n{text_of(pilot.app)}")
 
 

@@ -20,7 +20,11 @@ def play(script, worker, targets):
 
 
 def has(pilot, *words):
-    return lambda: all(word in text_of(pilot.app) for word in words)
+    def holds():
+        text = text_of(pilot.app)
+        return all(word in text for word in words)
+
+    return holds
 
 
 def test_cpu_and_shardy(worker):
