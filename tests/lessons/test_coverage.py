@@ -55,7 +55,7 @@ def asked(kind, name):
 RUNNING = [row for row in ROWS if "program `" in row[2]]
 MARKED_ROWS = [
     *(pytest.param(row, marks=pytest.mark.slow) for row in RUNNING),
-    *one_in(3, [row for row in ROWS if row not in RUNNING]),
+    *one_in(5, [row for row in ROWS if row not in RUNNING]),
 ]
 
 

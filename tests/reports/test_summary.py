@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ def text_of(name):
     return (PROGRAMS / f"{name}.txt").read_text(encoding="utf-8")
 
 
+@cache
 def summary_of(text, machine=V4):
     return summary(program_report(text, machine, infer=True))
 
