@@ -24,11 +24,12 @@ from shardviz.models.serving import ServedMesh, check_context, serving_answer
 from shardviz.models.sources import read_model
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.problem.training import REMATS, parse_training
-from shardviz.planner.search.mesh_choices import MeshSharding
+from shardviz.planner.search.mesh_choices import InfeasibleMesh, MeshSharding
 from shardviz.planner.search.mesh_ranking import MeshRanking, shown_mesh
 from shardviz.planner.search.question import SearchQuestion, question_from_text
 from shardviz.planner.search.rules import parse_axes
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
+from shardviz.units import bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -163,10 +164,9 @@ def served_meshes(
     ranking: MeshRanking, program: str, limit: int, *, ships: bool = True, load: str | float = ""
 ) -> Iterator[tuple[MeshRanking, list[ServedMesh], int]]:
     """The first `PRICED` rows, or `limit` where that is more, as `shardviz model --serve` prices them, the
-    fastest token first, without those whose weights and cache do not fit; with the ranking that has these
-    rows at its head, and the number of rows that are left to price: one more is priced each time. Of copies
-    in which axes change places, the fastest is a row. A row has rules that ship, if one `ships`, where its
-    mesh takes no longer with these."""
+    fastest token first; with the ranking that has these at its head, and rules out those that do not fit; and
+    the number of rows that are left to price: one more is priced each time. Of copies in which axes change
+    places, the fastest is a row. A row has rules that ship, if one `ships`, where they take no longer."""
     model, question = read_model(program), ranking.question
     arguments = {argument.name: argument for argument in question.problem.arguments}
     weight = next(arguments[name] for name in arguments if name in question.roles.parameters)
@@ -174,6 +174,7 @@ def served_meshes(
     kinds = {axis.name: axis.kind for axis in question.axes}
     rows = [(number, row) for number, group in enumerate(ranking.alike) for row in group]
     count, served = min(max(PRICED, limit), len(rows)), list[tuple[int, ServedMesh]]()
+    unfit = [*ranking.infeasible]
     for number, (figures, row) in enumerate(rows[:count], 1):
         specs, inputs = row_rules(model, question, row)
         rules = tuple(ShardingRule(f"{re.escape(name)}$", spec) for name, spec in specs.items())
@@ -191,7 +192,11 @@ def served_meshes(
             for choice in choices
         )
         answer = min(answers, key=lambda one: one.decode.step.seconds)
-        if not answer.memory.over(answer.decode.memory):
+        held, most = answer.decode.memory, answer.memory.limit or 0
+        if answer.memory.over(held):
+            reason = f"shardviz model --serve would hold {bytes_of(held, most)} on each device"
+            unfit.append(InfeasibleMesh(row.mesh, reason))
+        else:
             served.append((figures, ServedMesh(row, answer)))
             served.sort(key=lambda one: one[1].answer.decode.step.seconds)
         fit = dict[tuple[int, int], ServedMesh]()
@@ -203,13 +208,13 @@ def served_meshes(
                 fit[key] = fit[key]._replace(copies=(*fit[key].copies, one.found))
         found = [row for one in fit.values() for row in (one.found, *one.copies)]
         found += [row for _, row in rows[number:]]
-        yield replace(ranking, found=tuple(found)), [*fit.values()][:limit], count - number
+        shown = replace(ranking, found=tuple(found), infeasible=tuple(unfit))
+        yield shown, [*fit.values()][:limit], count - number
 
 
 def _is_same(first: ServedMesh, other: ServedMesh) -> bool:
     """Axes of one have changed places in the other, or the figures of both are the same."""
     sizes = [sorted(each.found.mesh.axis_sizes) for each in (first, other)]
-    one, two = ((each.decode.step.seconds, each.decode.memory) for each in (first.answer, other.answer))
-    return sizes[0] == sizes[1] or (
-        one == two and first.answer.prefill.seconds == other.answer.prefill.seconds
-    )
+    both = first.answer, other.answer
+    told = ((each.decode.step.seconds, each.decode.memory, each.prefill.seconds) for each in both)
+    return sizes[0] == sizes[1] or next(told) == next(told)

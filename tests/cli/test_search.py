@@ -126,6 +126,17 @@ def test_the_first_row_that_serves_is_the_first_of_all():
     assert [seconds for _, seconds in rows[0]] == sorted(seconds for _, seconds in rows[0])
 
 
+def test_a_mesh_that_cannot_serve_a_whole_model_is_ruled_out(capsys):
+    """The search splits the eight heads of the cache over 16 devices, which the rules of a model do not."""
+    asked = ["search", "llama-3-8b", "--serve", "--machine", "v5e:4x4", "--batch", "32", "--axes", "X=16"]
+    assert run(asked) == 1
+    page = " ".join(capsys.readouterr().out.split())
+    words = "shardviz model --serve would hold 17.9 GiB of 15.8 GiB on each device"
+    assert f"1 mesh is ruled out: X=16: {words}." in page
+    assert run([*asked, "--json"]) == 1
+    assert words in json.loads(capsys.readouterr().out)["infeasible"][0]["reason"]
+
+
 def test_meshes_that_serve_alike_are_one_row(capsys):
     """Beside all of them, each priced alone: a row stands for every other order and other names of its axes,
     none of which is faster."""
