@@ -399,10 +399,6 @@ def _level_line(chart: Gantt, eighths: list[int], row: int, height: int, top: in
     line = LineBuilder(0, chart.width)
     style = Style(color=chart.palette.lanes["memory"]) if chart.palette.shown else Style()
     is_limit = limit is not None and limit <= top and min(limit * height // top, height - 1) == row
-    if row == height - 1:
-        line.put(0, human_bytes(top)[: chart.left - 1], DIM)
-    elif not row:
-        line.put(0, "0", DIM)
     text = f" {human_bytes(limit)} allowed" if is_limit and limit is not None else ""
     free = sum(filled <= row * 8 for filled in eighths[-len(text) :]) == len(text) if text else False
     for x, filled in enumerate(eighths):
