@@ -246,58 +246,79 @@ class ProgramSpace:
     ) -> None:
         self.problem, self.ways, self.states, self._rules = problem, ways, states, rules
         self.over, _ = sharded_updates(problem, rules)
-        self.arrays = arrays_of(problem)
-        roles = rules.roles
+        self.arrays, self.names = arrays_of(problem), [*states]
+        self.kept = [name for name in self.arrays if name in held]
         self.statements = [self._statement(part) for part in problem.parts]
-        self.rows = rows = ShardRows(ways, max((array.rank for array in self.arrays.values()), default=0))
-        names, number = [*states], {name: number for number, name in enumerate(states)}
-        self.names = names
-        self.state_rows = [rows.add(_moved(self.arrays[name]), _dims(states[name])) for name in names]
-        given = {name: ways.one(own.get(name, states[roles.leader(name)])) for name in self.arrays}
-        ids: dict[object, int] = {}
-        # What a device keeps through the step, and results that wait for a later statement.
-        kept = [name for name in self.arrays if name in held]
-        self.kept = kept
+        self.later = np.array([statement.is_later for statement in self.statements])
+        self.variables = self.names, [*map(split_of, range(len(self.statements)))]
+        self.rows = ShardRows(ways, max((array.rank for array in self.arrays.values()), default=0))
+        leaders = {name: rules.roles.leader(name) for name in self.arrays}
+        self._leaders = {name: self.names.index(leader) for name, leader in leaders.items()}
+        self._given = {name: ways.one(own.get(name, states[leader])) for name, leader in leaders.items()}
+        self.state_rows = [self._rows_of(self.arrays[name], states[name]) for name in self.names]
         # Gradients of several microbatches are added up before they are scattered.
-        gradients = {gradient for _, gradient in problem.gradients}
-        summed = given | {name: states[roles.leader(name)] for name in gradients.intersection(given)}
+        gradients = {gradient for _, gradient in problem.gradients}.intersection(leaders)
+        self._keep(self._given | {name: states[leaders[name]] for name in gradients})
+        self._wait()
+        self._share_splits()
+        self._move()
+        # What a stage of a pipeline makes for the next one.
+        made_last = problem.forward[-1].result
+        self.made_row = self._rows_of(made_last, self._given[made_last.name])
+        self.made_leader = self._leaders[made_last.name]
+        phases = dict.fromkeys(part.phase for part in problem.parts)
+        self.sending = [phase for phase in phases if phase in ("forward", "backward")]
+
+    def _rows_of(self, array: ShardedArray, states: States) -> int:
+        """The first row of an array's shards in some states."""
+        return self.rows.add(_moved(array), _dims(states))
+
+    def _keep(self, summed: dict[str, States]) -> None:
+        """Find the rows and phases of what a device keeps through a step, of gradients those `summed` too."""
+        kept, problem = self.kept, self.problem
         self.kept_rows = np.array(
-            [[rows.add(_moved(self.arrays[n]), _dims(own[n])) for n in kept] for own in (given, summed)],
-            np.intp,
+            [[self._rows_of(self.arrays[n], own[n]) for n in kept] for own in (self._given, summed)], np.intp
         )
-        self.kept_leaders = np.array([number[roles.leader(name)] for name in kept], np.intp)
+        self.kept_leaders = np.array([self._leaders[name] for name in kept], np.intp)
         phases = {part.result.name: part.phase for part in problem.parts}
         if (passed := problem.passed_on) is not None:
             phases[passed.name] = "forward"
         self.kept_phases = np.array(
             [[phases.get(name) == phase for name in kept] for phase in ("forward", "backward")], bool
         )
-        last = {operand.name: at for at, part in enumerate(problem.parts) for operand in part.operands}
-        made = [(at, part.result) for at, part in enumerate(problem.parts) if part.result.name not in held]
-        self.waiting_rows = np.array(
-            [rows.add(self.moved(array), _dims(given[array.name])) for _, array in made], np.intp
-        )
-        self.waiting_leaders = np.array([number[roles.leader(array.name)] for _, array in made], np.intp)
-        every = np.arange(len(problem.parts))[:, None]
+
+    def _wait(self) -> None:
+        """Find the results that wait for a later statement, and during which statements they do."""
+        parts = self.problem.parts
+        last = {operand.name: at for at, part in enumerate(parts) for operand in part.operands}
+        made = [(at, part.result) for at, part in enumerate(parts) if part.result.name not in self.kept]
+        rows = [self.rows.add(self.moved(array), _dims(self._given[array.name])) for _, array in made]
+        self.waiting_rows = np.array(rows, np.intp)
+        self.waiting_leaders = np.array([self._leaders[array.name] for _, array in made], np.intp)
+        every = np.arange(len(parts))[:, None]
         begin = np.array([at for at, _ in made], np.intp)
         self.waits = (every > begin) & (every <= np.array([last.get(a.name, at) for at, a in made], np.intp))
-        # The splits of statements that are alike stand once: one of them, and for each of its arrays the
-        # first row of the shards that the work takes or makes, while a ring passes them on, and before.
+
+    def _share_splits(self) -> None:
+        """The splits of statements that are alike, once: one of these, and for each of its arrays the first
+        row of the shards that the work takes or makes, while a ring passes them on, and before."""
         self.alike: list[tuple[Statement, tuple[WorkChoice, ...], list[int], list[int]]] = []
         self.splits = 0
         begins: dict[int, int] = {}
-        for part, choices, its_arrays, *_ in self.statements:
+        for part, choices, arrays, *_ in self.statements:
             if id(choices) not in begins:
                 begins[id(choices)] = self.splits
                 self.splits += len(choices)
-                shards = [*enumerate(map(self.moved, its_arrays))]
-                whole = [rows.add(one, tuple(own.whole[at][0] for own in choices)) for at, one in shards]
-                before = [rows.add(one, tuple(own.states[at][0] for own in choices)) for at, one in shards]
+                shards, add = [*enumerate(map(self.moved, arrays))], self.rows.add
+                whole = [add(array, tuple(own.whole[at][0] for own in choices)) for at, array in shards]
+                before = [add(array, tuple(own.states[at][0] for own in choices)) for at, array in shards]
                 self.alike.append((part, choices, whole, before))
         self.split_starts = np.array([begins[id(each.choices)] for each in self.statements], np.intp)
-        # The moves of each statement's arrays, whose tables stand once where they are the same.
-        moves = _Moves(self)
-        self.scopes: list[tuple[str, ...]] = [(name,) for name in names]
+
+    def _move(self) -> None:
+        """The moves of each statement's arrays, whose tables stand once where they are the same."""
+        moves, ids = _Moves(self), dict[object, int]()
+        self.scopes: list[tuple[str, ...]] = [(name,) for name in self.names]
         edges, needed_ids, given_ids = list[tuple[int, ...]](), list[int](), list[int]()
         # Of each scope the row of each split, as several need an array in one state.
         self.need_rows: list[Numbers | None] = [None] * len(self.scopes)
@@ -306,33 +327,26 @@ class ProgramSpace:
             self.need_rows.append(None)
             for index, (array, name) in enumerate(zip(statement.arrays, statement.variables, strict=True)):
                 is_result = index == len(statement.arrays) - 1
-                needed = ways.one(tuple(choice.states[index] for choice in statement.choices))
+                given = self._given[array.name]
+                needed = self.ways.one(tuple(choice.states[index] for choice in statement.choices))
                 moved = self.moved(array, statement.part)
                 needs = {state: row for row, state in enumerate(dict.fromkeys(needed))}
-                table = moves.place(moved, ways.one((*needs,)), given[array.name], is_result)
-                ends = at, number[name], statement.hideable[index], table, len(given[array.name])
+                table = moves.place(moved, self.ways.one((*needs,)), given, is_result)
+                ends = at, self._leaders[array.name], statement.hideable[index], table, len(given)
                 # A copy of an operand that is moved first, and a result that is not kept as it is made, but
                 # for pending sums, whose totals take their place.
-                shard = rows.add(self.moved(array), _dims(needed))
-                is_made = is_result and array.name not in held
+                shard = self.rows.add(self.moved(array), _dims(needed))
+                is_made = is_result and array.name not in self.kept
                 edges.append((*ends, shard, len(needed_ids), len(given_ids), is_made))
-                for compared, side in ((needed_ids, needed), (given_ids, given[array.name])):
+                for compared, side in ((needed_ids, needed), (given_ids, given)):
                     values = _dims(side) if is_result else side
                     compared += [ids.setdefault(value, len(ids)) for value in values]
                 self.scopes.append((split_of(at), name))
                 self.need_rows.append(np.array([needs[state] for state in needed], np.intp))
         self.edges = np.array(edges, np.intp).T
         self._rows = np.concatenate([rows for rows in self.need_rows if rows is not None])
-        self._needed, self._given = np.array(needed_ids), np.array(given_ids)
+        self._needed_ids, self._given_ids = np.array(needed_ids), np.array(given_ids)
         self.way_of, self.moves = moves.rows()
-        self.later = np.array([statement.is_later for statement in self.statements])
-        self.variables = names, [*map(split_of, range(len(self.statements)))]
-        # What a stage of a pipeline makes for the next one.
-        made_last = problem.forward[-1].result
-        self.made_row = rows.add(_moved(made_last), _dims(given[made_last.name]))
-        self.made_leader = number[roles.leader(made_last.name)]
-        phases_in_order = dict.fromkeys(part.phase for part in problem.parts)
-        self.sending = [phase for phase in phases_in_order if phase in ("forward", "backward")]
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -348,7 +362,7 @@ class ProgramSpace:
         """For shardings the places of their moves, and whether each needs a copy beside the array."""
         statement, leader, _, table, count, _, needed, given, is_made = self.edges
         split, state = splits[:, statement], leaders[:, leader]
-        is_moved = self._needed[needed + split] != self._given[given + state]
+        is_moved = self._needed_ids[needed + split] != self._given_ids[given + state]
         return table + self._rows[needed + split] * count + state, is_moved | is_made.astype(bool)
 
     def moved(self, array: ShardedArray, part: Statement | None = None) -> MovedArray:
