@@ -193,7 +193,7 @@ def serving_lines(answer: ServingAnswer, width: int, palette: Palette, verbose: 
         ]
         for one in answer.batches
     ]
-    heads = (">sequences", ">a token", ">tokens/s", ">per device", ">memory", "bound")
+    heads = (">sequences", ">decode step", ">tokens/s", ">per device", ">memory", "bound")
     lines = [*_head_lines(question, width, palette), Text()]
     lines += sentences(_serving_words(answer), width)
     lines += [Text(), *table(rows, width, 0, heads, giving_way("bound", "memory", "tokens/s"), style="dim")]

@@ -169,8 +169,8 @@ def _served_lines(served: Sequence[ServedMesh], width: int, palette: Palette) ->
         rate = "?" if speed is None else f"{speed:,.0f}"
         figures = (*took, rate, human_bytes(decode.memory), decode.bound)
         rows.append([(str(number), "dim"), _mesh_text(found.mesh, palette), *figures])
-    heads = (">", "mesh", ">a token", ">a prompt", ">tokens/s per device", ">memory", "bound")
-    return table(rows, width, 0, heads, giving_way("bound", "a prompt", "memory"))
+    heads = (">", "mesh", ">decode step", ">prefill", ">tokens/s per device", ">memory", "bound")
+    return table(rows, width, 0, heads, giving_way("bound", "prefill", "memory"))
 
 
 def _may_fit(sharding: MeshSharding) -> bool:
