@@ -201,10 +201,6 @@ _METAVARS = {"targets": "NAME,…", "spec": "SPEC"}
 """The metavars of fields that name none, where their value is more than a name."""
 
 
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in re.split(r" \|(?= |$)", line)]
-
-
 def command(
     name: str, settings: Settings | None = None, **of_command: Any
 ) -> Callable[[Callable[..., Any]], ExampleCommand]:
@@ -237,7 +233,8 @@ def _gathering(function: Callable[..., Any], section: str) -> Callable[..., Any]
 def _options(section: str, settings: Settings | None = None) -> Iterator[click.Option]:
     """The options of a section, and of those that it names, in their order."""
     known = _SETTINGS if section.startswith("@") else settings or {}
-    for names, *cells in map(_cells, SECTIONS[section][1]):
+    for line in SECTIONS[section][1]:
+        names, *cells = map(str.strip, re.split(r" \|(?= |$)", line))
         if names.startswith("-"):
             yield _option(names.split(), {}, cells, known)
             continue
