@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,7 +51,7 @@ def layers(asked, config):
             else:
                 values[array.name] = np.random.default_rng(len(values)).standard_normal(array.shape) / 2
 
-        @partial(jax.jit, compiler_options={"xla_backend_optimization_level": "0"})
+        @jax.jit
         def made(known):
             known = dict(known)
             for part in problem.parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
 import pytest
@@ -22,6 +23,7 @@ def ranking_of(problem):
     return rank(problem, place_mesh(assumed_machine(), problem.mesh))
 
 
+@cache
 def candidates(text="bd,df->bf", mesh=MESH, sizes=SIZES, dtype="bf16"):
     return ranking_of(problem_from_text(text, mesh=mesh, sizes=sizes, dtype=dtype))
 
