@@ -255,7 +255,7 @@ class ProgramSpace:
         leaders = {name: rules.roles.leader(name) for name in self.arrays}
         self._leaders = {name: self.names.index(leader) for name, leader in leaders.items()}
         self._given = {name: ways.one(own.get(name, states[leader])) for name, leader in leaders.items()}
-        self.state_rows = [self._rows_of(self.arrays[name], states[name]) for name in self.names]
+        self.state_rows = [self.rows.add(_moved(self.arrays[n]), _dims(those)) for n, those in states.items()]
         # Gradients of several microbatches are added up before they are scattered.
         gradients = {gradient for _, gradient in problem.gradients}.intersection(leaders)
         self._keep(self._given | {name: states[leaders[name]] for name in gradients})
@@ -264,21 +264,17 @@ class ProgramSpace:
         self._move()
         # What a stage of a pipeline makes for the next one.
         made_last = problem.forward[-1].result
-        self.made_row = self._rows_of(made_last, self._given[made_last.name])
+        self.made_row = self.rows.add(_moved(made_last), _dims(self._given[made_last.name]))
         self.made_leader = self._leaders[made_last.name]
         phases = dict.fromkeys(part.phase for part in problem.parts)
         self.sending = [phase for phase in phases if phase in ("forward", "backward")]
 
-    def _rows_of(self, array: ShardedArray, states: States) -> int:
-        """The first row of an array's shards in some states."""
-        return self.rows.add(_moved(array), _dims(states))
-
     def _keep(self, summed: dict[str, States]) -> None:
         """Find the rows and phases of what a device keeps through a step, of gradients those `summed` too."""
-        kept, problem = self.kept, self.problem
-        self.kept_rows = np.array(
-            [[self._rows_of(self.arrays[n], own[n]) for n in kept] for own in (self._given, summed)], np.intp
-        )
+        kept, problem, add = self.kept, self.problem, self.rows.add
+        arrays = [_moved(self.arrays[name]) for name in kept]
+        rows = [[*map(add, arrays, (_dims(own[n]) for n in kept))] for own in (self._given, summed)]
+        self.kept_rows = np.array(rows, np.intp)
         self.kept_leaders = np.array([self._leaders[name] for name in kept], np.intp)
         phases = {part.result.name: part.phase for part in problem.parts}
         if (passed := problem.passed_on) is not None:
