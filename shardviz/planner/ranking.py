@@ -25,11 +25,10 @@ MAX_CONSIDERED = 100_000
 
 @dataclass(frozen=True)
 class Candidate:
-    """One sharding of the operands, with its plan's `cost`. `memory_per_device` counts bytes of operands and
-    results, `work_per_device` multiply-adds. What is faster than one of the `best` holds more."""
+    """One sharding of the operands, with its plan's `cost`. `work_per_device` counts multiply-adds. What is
+    faster than one of the `best` holds more at once."""
 
     cost: PlanCost
-    memory_per_device: int
     work_per_device: int
     best: bool = False
 
@@ -58,10 +57,8 @@ def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
             # A result that is asked for cannot be had from every sharding of the operands.
             refusal = error
             continue
-        arrays = (*plan.problem.arguments, plan.problem.result.with_spec(plan.result_spec))
-        memory = sum(array.bytes_per_device(problem.mesh) for array in arrays)
         work = sum(multiply_adds(operands, problem.mesh) for operands, _ in einsum_parts(plan))
-        candidates.append(Candidate(price(plan, placed), memory, work))
+        candidates.append(Candidate(price(plan, placed), work))
     if not candidates and refusal is not None:
         raise refusal
     return tuple(_ranked(candidates))
@@ -125,10 +122,10 @@ def _ranked(candidates: list[Candidate]) -> Iterator[Candidate]:
     is_timed = not any(one.cost.unknown for one in candidates)
 
     def sizes(one: Candidate) -> tuple[int, int, int]:
-        return one.plan.wire_bytes, one.memory_per_device, one.work_per_device
+        return one.plan.wire_bytes, one.cost.peak_bytes, one.work_per_device
 
     def figures(one: Candidate) -> tuple[float, ...]:
-        return (one.cost.serial_seconds, one.memory_per_device) if is_timed else sizes(one)
+        return (one.cost.serial_seconds, one.cost.peak_bytes) if is_timed else sizes(one)
 
     front: list[tuple[float, ...]] = []
     for one in sorted(

@@ -181,7 +181,7 @@ def _ranking_cells(candidates: Sequence[Candidate], palette: Palette) -> list[li
             time_words(cost.serial_seconds, not cost.unknown),
             "" if cost.unknown else cost.bound,
             human_bytes(cost.plan.wire_bytes),
-            human_bytes(candidate.memory_per_device) + TOO_LARGE * bool(cost.over_bytes),
+            human_bytes(cost.peak_bytes) + TOO_LARGE * bool(cost.over_bytes),
             flops(cost.flops),
             collectives_text(cost.plan, palette),
             ("; ".join(cost.plan.cases), "dim"),

@@ -22,6 +22,7 @@ from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import named_machine
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.states.prices import Prices
+from shardviz.render.plans_compared import specs_text
 from shardviz.stepping.collective_run import pipelined, run_on
 
 PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "programs"
@@ -121,6 +122,16 @@ def test_a_ranking(einsum, options, printed):
     assert printed("rank", einsum, *words(options)) == asked
     if "specs" in options:
         assert printed("explain", einsum, *words(options)) == asked
+
+
+def test_a_row_of_a_ranking_is_the_answer_to_its_specs(printed):
+    """Copies that moves make are in memory as well: more than operands and result."""
+    found = shardviz.rank("bd,df->bf")
+    for row, candidate in list(zip(found.document()["candidates"], found.candidates, strict=True))[:12]:
+        specs = specs_text(candidate.plan)
+        cost = printed("explain", "bd,df->bf", "--specs", specs, "--target", "none")["cost"]
+        assert row["memory_bytes_per_device"] == row["cost"]["peak_memory_bytes"] == cost["peak_memory_bytes"]
+        assert row["cost"]["serial_seconds"] == cost["serial_seconds"]
 
 
 @pytest.mark.parametrize(("einsum", "over", "options"), SWEPT)

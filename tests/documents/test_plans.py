@@ -198,7 +198,7 @@ def test_ranking() -> None:
     assert len(document["candidates"]) == len(candidates)
     for each in document["candidates"]:
         assert each["wire_bytes"] == sum(step["wire_bytes"] for step in each["plan"]["steps"])
-        assert each["memory_bytes_per_device"] == sum(array["bytes_per_device"] for array in each["arrays"])
+        assert each["memory_bytes_per_device"] >= sum(array["bytes_per_device"] for array in each["arrays"])
     assert any(each["best"] for each in document["candidates"])
 
 

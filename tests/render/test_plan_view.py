@@ -340,7 +340,7 @@ RANKINGS = [
 
               specs               time  bound    sent    memory        work
         1  ★  __,_(XY)->_(XY)  5.17 µs  HBM       0 B  4.05 MiB  33.6 MFLOP
-        2  ★  X_,_(XY)->_(XY)  6.17 µs  HBM    16 KiB  4.03 MiB  33.6 MFLOP
+        2     X_,_(XY)->_(XY)  6.17 µs  HBM    16 KiB  4.06 MiB  33.6 MFLOP
         ★ Pareto-optimal: nothing faster uses less memory. Per device, on v5e, assumed.
         79 more shardings: --limit 81 or --json shows all.
         """,
