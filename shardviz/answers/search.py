@@ -96,11 +96,14 @@ def search_question(
             if backward or any(axis.kind == "pipeline" for axis in parse_axes(axes)):
                 problem = "a step that decodes is searched without gradients and pipelines"
                 raise QuestionError(problem, "leave out --backward and pipeline axes, or --serve")
+            if options.get("overlap") == "all":
+                raise QuestionError("a step that decodes is priced without overlap", "leave out --overlap")
             check_context(model, sequence)
             assert layers.kind is not None
             cached = (*CACHES[layers.kind.mixer],)
-            each = "each of " * (batch > 1) + plural(batch, "sequence")
-            name = f"{model.name}: a token for {each}, contexts of {sequence:,} tokens"
+            name = (
+                f"{model.name}: decode steps of {plural(batch, 'sequence')}, contexts of {sequence:,} tokens"
+            )
             weights, dtype = canonical_dtype(dtype), canonical_dtype(activations or of.dtype)
             own = canonical_dtype(cache or dtype)
             dtypes = {f"{word}{name}": own for name in cached for word in ("", "new_", "all_")}

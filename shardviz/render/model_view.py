@@ -212,8 +212,7 @@ def _serving_words(answer: ServingAnswer) -> Iterator[str]:
         whole, hidden = (time_words(time, not step.is_partial) for time in both)
         return f"{whole}, {hidden} with perfect overlap"
 
-    of_each = f" of each of {decode.batch:,} sequences" if decode.batch > 1 else ""
-    yield f"a token{of_each} takes {took(decode.step)}"
+    yield f"a decode step of {plural(decode.batch, 'sequence')} takes {took(decode.step)}"
     yield (
         f"each device holds {human_bytes(memory.parameters)} of weights and "
         f"{human_bytes(memory.keys_and_values or 0)} of {cache} in {answer.cache_dtype}, together "
@@ -226,7 +225,7 @@ def _serving_words(answer: ServingAnswer) -> Iterator[str]:
         yield f"below {answer.critical_batch:,.0f} sequences, reading weights takes longer than the matmuls"
     if answer.largest_batch is not None:
         fit = f"{plural(answer.largest_batch, 'sequence')} fit{'s' * (answer.largest_batch == 1)} here"
-        need = f"{decode.batch:,} need{'s' * (decode.batch == 1)} {answer.fewest_devices:,} {chip} or more"
+        need = f"{decode.batch:,} need{'s' * (decode.batch == 1)} at least {answer.fewest_devices:,} {chip}"
         named = f", such as {answer.smallest_machine}" if answer.smallest_machine else ""
         yield f"{fit}; {need}{named}"
     yield from answer.dropped

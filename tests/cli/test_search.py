@@ -114,6 +114,12 @@ def test_a_row_that_serves_has_the_seconds_of_its_command(capsys):
     assert "The smallest machine that fits is v5e:4x4." in capsys.readouterr().out
 
 
+def test_overlap_that_no_row_has_is_refused(capsys):
+    asked = ["search", "llama-3-70b", "--serve", "--machine", "v5e:4x4", "--overlap", "all"]
+    assert run(asked) == 2
+    assert "a step that decodes is priced without overlap" in capsys.readouterr().err
+
+
 def test_the_first_row_that_serves_is_the_first_of_all():
     """Whatever rows are shown; by the command of a row Llama 3 8B takes 5.45 ms with tensor=16, and 5.76 ms
     with data=2,tensor=8, which is the first by the search's own seconds."""
@@ -372,7 +378,7 @@ def test_an_interrupt_while_whole_models_are_planned_prints_those_there_are(caps
     words = "search gpt2 --machine v5e:2x2 --batch 4 --sequence 64 --serve"
     assert run(words.split()) == 130
     said = capsys.readouterr()
-    assert "a token" in said.out
+    assert "decode step" in said.out
     assert "\n1  " in said.out
     assert "\n2  " not in said.out
     assert "\n2 more meshes: --limit 3 shows all.\n" in said.out

@@ -159,7 +159,7 @@ def test_without_a_figure_of_the_machine_no_speed_is_known():
     answer = served("llama-3-8b", mesh="tensor=4", machine="trn2:4", batch=1, sequence=64)
     assert {(each.tokens_per_s, each.bound) for each in answer.batches} == {(None, "unknown")}
     assert "≥" in str(answer)
-    assert " 1 needs 1 trn2 or more" in str(answer)
+    assert " 1 needs at least 1 trn2" in str(answer)
     assert answer.document()["decode"]["tokens_per_s_per_device"] is None
 
 
