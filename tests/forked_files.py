@@ -42,7 +42,6 @@ class Fork:
         with self._lock:
             if self.returncode is None:
                 self.returncode = int(os.read(self._status, 16) or -signal.SIGKILL)
-                os.close(self._status)
         return self.returncode
 
     def poll(self) -> int | None:
