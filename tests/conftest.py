@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.assertion import rewrite
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 
@@ -79,25 +78,11 @@ def examples(count: int) -> settings:
 def pytest_configure(config: pytest.Config) -> None:
     """Before the tests are imported: `@settings` begins with the profile that is loaded by then."""
     settings.load_profile("new examples" if _has_new_examples(config) else "same examples")
-    if not _has_new_examples(config):
+    if not _has_new_examples(config) and hasattr(providers, "_local_constants"):
         # Constants of all modules that are loaded by then: to find them takes seconds, and with them the
         # examples are others where other tests ran before.
         none = providers._local_constants
         vars(providers)["_get_local_constants"] = lambda: none
-    if shared := getattr(config, "workerinput", None):
-        _compile_tests(config, int(shared["workerid"].removeprefix("gw")), shared["workercount"])
-
-
-def _compile_tests(config: pytest.Config, number: int, processes: int) -> None:
-    """Compile one file of tests in so many, from that number on, where that was not done yet: each process of
-    a run imports them all, in the same order, and would rewrite their `assert` as the others just do."""
-    state = config.stash[rewrite.assertstate_key]
-    for path in sorted(Path(__file__).parent.rglob("test_*.py"))[number::processes]:
-        compiled = rewrite.get_cache_dir(path) / (path.stem + rewrite.PYC_TAIL)
-        if not compiled.exists():
-            compiled.parent.mkdir(exist_ok=True)
-            source, code = rewrite._rewrite_test(path, config)
-            rewrite._write_pyc(state, code, source, compiled)
 
 
 @pytest.hookimpl(optionalhook=True)
