@@ -101,9 +101,7 @@ def search_question(
             check_context(model, sequence)
             assert layers.kind is not None
             cached = (*CACHES[layers.kind.mixer],)
-            name = (
-                f"{model.name}: decode steps of {plural(batch, 'sequence')}, contexts of {sequence:,} tokens"
-            )
+            name = f"{model.name}: decode steps of {plural(batch, 'sequence')}, {sequence:,} tokens each"
             weights, dtype = canonical_dtype(dtype), canonical_dtype(activations or of.dtype)
             own = canonical_dtype(cache or dtype)
             dtypes = {f"{word}{name}": own for name in cached for word in ("", "new_", "all_")}

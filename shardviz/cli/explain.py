@@ -302,7 +302,8 @@ def _refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
     about |= {"--why": "is about a step of one plan"} if given["why"] is not None else {}
     if others or (about and way in ("--versus", "--vary")):
         other = [*others, *about][0]
-        raise QuestionError(f"{way} and {other} cannot be combined", one if ranked else f"leave out {other}")
+        hint = one if "a ranking" in (way, other) else f"leave out {other}"
+        raise QuestionError(f"{way} and {other} cannot be combined", hint)
     for flag, words in about.items():
         if way:
             raise QuestionError(f"{flag} {words}", one if ranked else "leave out --step")

@@ -64,6 +64,8 @@ def command(
         raise QuestionError(
             "-o writes a model's rules, but this is a program", "leave it out, or name a model"
         )
+    if save is not None and not user_files.is_folder(user_files.target_path(save).absolute().parent):
+        raise QuestionError(f"the folder of {quote(save)} does not exist", "use another name or folder")
     if save is not None and not save.endswith(RULE_ENDINGS):
         hint = "write -o rules.toml, rules.yml for MaxText, or rules.py for Flax"
         raise QuestionError(f"{quote(save)} does not end in {', '.join(RULE_ENDINGS)}", hint)
@@ -78,8 +80,7 @@ def command(
             raise QuestionError(f"no compiler for the machine {quote(machine)}", hint) from error
         check_installed(target)
     looked_at, stops = "searching the meshes", "stopping; ctrl-c again ends at once"
-    served: list[serving.ServedMesh] = []
-    unpriced = 0
+    served, unpriced = list["serving.ServedMesh"](), 0
     with first_interrupt() as interrupted, working(lambda: stops if interrupted() else looked_at):
         for answer in mesh_ranking.search_meshes(question):
             looked_at = search_view.progress_words(answer)

@@ -71,7 +71,7 @@ CASES = [
     ),
     (("explain", "bd,%f->bf", "--no-layout"), "found '%' at character 4 of 'bd,%f->bf'", "bd,df->bf"),
     (
-        (*EXPLAIN, "--specs", "XY,Y_", "--versus", "X_,__", "--vary", "b=1:4"),
+        (*EXPLAIN, "--versus", "X_,__", "--vary", "b=1:4"),
         "--versus and --vary cannot be combined",
         "leave out --vary",
     ),

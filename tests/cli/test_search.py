@@ -231,6 +231,7 @@ def test_the_command_splits_no_vocabulary_that_jax_would_not(capsys):
         (["gpt2", "--cache", "s8"], "are those of inference"),
         (["bd,df->bf", "--serve"], "a model is served, but this is a program"),
         (["gpt2", "-o", "x.txt"], "'x.txt' does not end in .toml, .yml, .py"),
+        (["gpt2", "-o", "nowhere/x.toml"], "the folder of 'nowhere/x.toml' does not exist"),
     ],
 )
 def test_what_is_no_search_of_a_model(words, problem, capsys):
