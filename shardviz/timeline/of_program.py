@@ -97,15 +97,11 @@ def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
     """The report with the seconds of a timeline of the same program. An instruction that the timeline does
     not draw, as it takes no time, stands where the one before it ends."""
     # By name the first that is drawn; of those that are drawn several times, the last end.
-    drawn: dict[str, TimedOp] = {}
+    drawn = {op.name: op for op in reversed(timeline.ops)}
     ends: dict[str, float] = {}
-    asynchronous = set[str]()
-    for op in timeline.ops:
-        known = drawn.setdefault(name := op.name, op)
-        if known is not op:
-            ends[name] = max(ends.get(name, known.end), op.end)
-        if op.is_async:
-            asynchronous.add(name)
+    for op in timeline.ops if len(drawn) < len(timeline.ops) else ():
+        ends[op.name] = max(ends.get(op.name, op.end), op.end)
+    asynchronous = {op.name for op in timeline.ops if op.is_async}
     told = {name for buffer in report.buffers for name in (buffer.first, buffer.last)}
     begins: dict[str, float] = {}
     finishes: dict[str, float] = {}

@@ -198,7 +198,7 @@ class ProgramRows:
                 form = forms[key] = Form(self.reader, home, start, (opcode, shape, tail))
                 if like is not key:
                     form.own_works = self._own_works[like]
-            operands.append([*map(number_of, taken)])
+            operands.append((*map(number_of, taken),))
             if root is not None:
                 rows.root = len(names)
             numbers[name] = len(names)

@@ -393,9 +393,8 @@ class _Drawer:
             return before if number < 0 else number
 
         def after(cause: int, step: int) -> tuple[int, ...]:
-            known = dict.fromkeys([cause, *map(numbers.__getitem__, block.reads[step])])
-            known.pop(CARRIED, None)
-            return tuple(known)
+            others = {*map(numbers.__getitem__, block.reads[step])} - {cause, CARRIED}
+            return (*others,) if cause == CARRIED else (cause, *others)
 
         pending: list[tuple[int, int, int]] = []
         columns = zip(block.steps, run.starts, run.ends, run.exposed, run.cause, strict=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import chain
 
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.module import HloModule
@@ -94,6 +95,7 @@ class _BlockWalk:
     def walked(self) -> Block:
         rows, made, block = self._rows, self._made, self._block
         shapes, steps, names, reads = self._shapes, block.steps, block.names, block.reads
+        made_of = made.__getitem__
         for number, (form, operands) in enumerate(zip(rows.forms, rows.operands, strict=True)):
             # Most instructions are work of the device that is known from others: this is `work`, at once.
             work = form.works.get(tuple([shapes[operand] for operand in operands])) if form.works else None
@@ -103,7 +105,7 @@ class _BlockWalk:
                 made[number] = (len(steps),)
                 steps.append(work)
                 names.append(rows.names[number])
-                reads.append([step for operand in operands for step in made[operand]])
+                reads.append(made[operands[0]] if len(operands) == 1 else (*chain(*map(made_of, operands)),))
         block.leaves = dict(self._tokens.get(rows.root, {}))
         block.channels = frozenset(self._channels)
         return block
