@@ -49,7 +49,12 @@ def problem_of(
     """The problem in the words of the options, with its backward pass if that is asked for; `words` are those
     of `problem_from_text`, which raises `QuestionError` for such as do not state one."""
     problem = replace(problem_from_text(text, mesh=mesh, **words), objective=objective)
-    training = parse_training(backward, remat, optimizer, mesh, frozen)
+    return train_step(problem, backward, remat, optimizer, frozen)
+
+
+def train_step(problem: Problem, backward: bool, remat: str, optimizer: str, frozen: str | None) -> Problem:
+    """A forward problem with its backward pass, if that is asked for. Raises `QuestionError`."""
+    training = parse_training(backward, remat, optimizer, problem.mesh, frozen)
     return problem if training is None else with_backward(problem, training)
 
 

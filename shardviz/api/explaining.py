@@ -29,8 +29,7 @@ from shardviz.forms.form import ProblemForm
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.numbers import parse_sizes
 from shardviz.planner.problem import Objective, Problem
-from shardviz.planner.problem.training import Remat, parse_training
-from shardviz.planner.training import with_backward
+from shardviz.planner.problem.training import Remat
 from shardviz.reports.program_report import TargetTimes
 from shardviz.targets import parse_targets
 from shardviz.timeline.of_plan import plan_timeline
@@ -120,8 +119,7 @@ def explain(
     forward = decided_problem(
         einsum, mesh, specs, sizes, dtype, device_order, axis_types=axis_types, objective=objective
     )
-    training = parse_training(backward, remat, optimizer or "none", forward.mesh, frozen)
-    problem = forward if training is None else with_backward(forward, training)
+    problem = plans.train_step(forward, backward, remat, optimizer or "none", frozen)
     answer = Explanation.planned(PricedProblem(problem, as_machine(machine), asked))
     for result in ask(problem, asked, timeout, target == ProblemForm.targets, times) if asked else ():
         answer = answer.with_result(result)

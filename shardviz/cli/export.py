@@ -29,7 +29,6 @@ with LazyImports():
     from shardviz.render.exports import lesson_files, pictures, script
     from shardviz.render.times import timeline_rows
 
-
 FORMS = ("python", "notebook", "svg", "html", "trace")
 EXPORTABLE = ("explain", "sweep", "step", "layout", "lesson", "hlo", "program", "profile")
 """Commands that have a subject, which their files make."""

@@ -112,7 +112,9 @@ def summary(
         () if mesh is None else tuple(mesh.shape.items()),
         "" if timeline is None else timeline.machine,
         _sorted(map(_line, alike(report.entries, by_schedule=False))),
-        *(None if timeline is None else _three_digits(timeline.seconds), memory, tuple(lines)),
+        None if timeline is None else _three_digits(timeline.seconds),
+        memory,
+        tuple(lines),
     )
 
 

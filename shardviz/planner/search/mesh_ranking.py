@@ -48,9 +48,8 @@ class MeshRanking:
         for row in self.found:
             time = row.time
             sent = sorted(spent for _, spent in time.communication)
-            groups.setdefault((time.seconds, time.work, time.exposed, row.memory_bytes, *sent), []).append(
-                row
-            )
+            told = time.seconds, time.work, time.exposed, row.memory_bytes, *sent
+            groups.setdefault(told, []).append(row)
         return [*groups.values()]
 
     @property
